@@ -30,8 +30,8 @@ mod trace_args;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
-    Ended, bench, calibrate, compare, demo, device, drive, host, io, key, latency, live, move_to, ping, reproduce, sim,
-    switch, trace,
+    Ended, bench, calibrate, compare, demo, device, drive, host, io, key, latency, live, move_to,
+    ping, reproduce, sim, switch, trace,
 };
 use std::process::ExitCode;
 

@@ -108,12 +108,7 @@ impl Namespace {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn limit(
-        &self,
-        interface: &str,
-        bits_per_second: u64,
-        burst: usize,
-    ) -> io::Result<()> {
+    pub fn limit(&self, interface: &str, bits_per_second: u64, burst: usize) -> io::Result<()> {
         let least = SMALLEST_FRAME + WIRE;
         self.run(&format!(
             "tc qdisc add dev {interface} root tbf rate {bits_per_second}bit burst {burst} \

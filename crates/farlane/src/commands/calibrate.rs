@@ -46,4 +46,3 @@ pub fn run(args: &Args) -> Outcome {
 pub fn spin_name(spin: Duration) -> String {
     spin.to_string()
 }
-

@@ -73,12 +73,12 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     };
     let stop = stop_on_signals()?;
     let console = (&mut Progress::new(), &stop);
-    let rounds = rig::compare(&cases, &options, (args.rounds, args.stages), (console.0, console.1))?;
+    let rounds =
+        rig::compare(&cases, &options, (args.rounds, args.stages), (console.0, console.1))?;
     let here = rig::this_machine(&spin_name(args.spin));
     let calibrated = cases[0].plan.calibration.as_ref();
     let machines = (calibrated, &here);
-    let document =
-        CompareDocument::new((&name, args.plan.text(&plan)), &cases, &rounds, machines);
+    let document = CompareDocument::new((&name, args.plan.text(&plan)), &cases, &rounds, machines);
     document.warnings.iter().for_each(|text| warning(format_args!("{name}: {text}")));
     if let Some(target) = &args.html {
         target.write(&document.page())?;

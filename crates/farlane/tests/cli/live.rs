@@ -92,7 +92,8 @@ fn cut_cable_loses_the_link_and_its_return_continues_the_workload() {
     }
     let folder = scratch("live-cut");
     let plan = BRIDGED.replace("b = \"store\"\n", "b = \"store\"\ncuts = [\"100ms..1200ms\"]\n");
-    let plan = plan.replace("size = \"512KiB\"", "size = \"512KiB\"\nruntime = \"2s\"\ntime_based = \"on\"");
+    let plan = plan
+        .replace("size = \"512KiB\"", "size = \"512KiB\"\nruntime = \"2s\"\ntime_based = \"on\"");
     let plan = written(&folder, &plan);
     let live = document(&["live", &plan, "--local", "--verify", "--json"]);
     let host = &live["hosts"][0];

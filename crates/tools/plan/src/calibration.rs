@@ -88,7 +88,9 @@ pub fn merge(plan: &mut Value) -> Result<Option<Machine>, KeyError> {
 
 /// Adds the entries of `defaults` that `value` lacks, in both tables and in the tables below.
 fn add_defaults(value: &mut Value, defaults: Value) {
-    let (Kind::Table(own), Kind::Table(defaults)) = (&mut value.kind, defaults.kind) else { return };
+    let (Kind::Table(own), Kind::Table(defaults)) = (&mut value.kind, defaults.kind) else {
+        return;
+    };
     for entry in defaults {
         match own.iter_mut().find(|own| own.key == entry.key) {
             Some(present) => add_defaults(&mut present.value, entry.value),

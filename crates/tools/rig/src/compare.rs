@@ -155,7 +155,11 @@ fn quiet_options(trace: Option<PathBuf>) -> RunOptions {
 }
 
 /// Simulates a plan, and records it.
-pub fn simulated(plan: &Planned, trace: Option<PathBuf>, stop: &Stop) -> Result<SimReport, Failure> {
+pub fn simulated(
+    plan: &Planned,
+    trace: Option<PathBuf>,
+    stop: &Stop,
+) -> Result<SimReport, Failure> {
     let watch = Watch { is_stopped: &|| stop.is_set(), progress: &|_| {} };
     let seeds = Seeds { first: Some(plan.config.seed), runs: Some(1) };
     plan::run::run(plan, &seeds, &quiet_options(trace), &watch).map_err(|error| match error {

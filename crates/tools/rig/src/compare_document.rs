@@ -230,7 +230,8 @@ impl CompareDocument {
             };
             let name = vec![case.heading()];
             table.row(
-                [name, cells("p50_ns", true), cells("p99_ns", false), cells("iops", false)].concat(),
+                [name, cells("p50_ns", true), cells("p99_ns", false), cells("iops", false)]
+                    .concat(),
             );
         }
         table

@@ -45,7 +45,8 @@ impl Cuts {
         (plan, network): (&Planned, &RigNetwork),
         mut tell: impl FnMut(String),
     ) -> Outcome {
-        while let Some((_, cable, repaired)) = self.0.front().filter(|(at, ..)| *at <= elapsed).copied()
+        while let Some((_, cable, repaired)) =
+            self.0.front().filter(|(at, ..)| *at <= elapsed).copied()
         {
             self.0.pop_front();
             network.set_cable(plan, cable, repaired)?;

@@ -204,7 +204,8 @@ impl<A: Attached + Links> RunningHost<A> {
         fits.map_err(|why| Failure(format!("workload: {why}")))?;
         // The contents of a live drive are unknown until this host has written them.
         let patterns = || (0..count as u64).map(|drive| options.seed.wrapping_add(drive)).collect();
-        let verification = options.verify.then(|| Verification { patterns: patterns(), initial: None });
+        let verification =
+            options.verify.then(|| Verification { patterns: patterns(), initial: None });
         let random = Random::new(options.seed);
         let settings = Settings { costs: Costs::NONE, batch: true, verification, random };
         let ram = self.host.memory.ram.clone();
@@ -225,7 +226,8 @@ impl<A: Attached + Links> RunningHost<A> {
         let size = if fio.stripe > 0 { whole.div_ceil(drives as u64) } else { whole };
         let bs = FILL.0.min(size as usize);
         for drive in 0..drives {
-            let part = Fio { size, offset: fio.offset, nsid: fio.nsid, ..Fio::new(Rw::Write, bs, FILL.1) };
+            let part =
+                Fio { size, offset: fio.offset, nsid: fio.nsid, ..Fio::new(Rw::Write, bs, FILL.1) };
             let options = HostOptions { number: 0, verify: false, list: false, seed: 1 };
             let mut jobs = self.jobs(part, (drive, 1), options)?;
             jobs.start(self.clock.now());
@@ -259,12 +261,7 @@ impl<A: Attached + Links> RunningHost<A> {
 
     /// Passes interrupts, or a poll of all queues, to jobs on `drives`, and waits for the next
     /// event.
-    fn turn(
-        &mut self,
-        jobs: &mut Jobs,
-        drives: Range<usize>,
-        look: Option<Instant>,
-    ) -> Outcome {
+    fn turn(&mut self, jobs: &mut Jobs, drives: Range<usize>, look: Option<Instant>) -> Outcome {
         let machine = &mut self.host.machine;
         let (moved, timer) = machine.pump(&mut self.host.memory)?;
         let (now, mut signalled) = (self.clock.now(), false);

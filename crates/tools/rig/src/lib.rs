@@ -33,8 +33,10 @@ mod run;
 mod settings;
 
 pub use calibrate::{Calibration, Measurements, calibrate, this_machine};
-pub use compare_document::{CompareDocument, CompareCase, ErrorEstimate, FloorSummary, StageFigure, WorldFigure};
 pub use compare::{Case, CaseRounds, Figures, Rounds, compare, traces};
+pub use compare_document::{
+    CompareCase, CompareDocument, ErrorEstimate, FloorSummary, StageFigure, WorldFigure,
+};
 pub use differences::{differences, refusal};
 pub use floor::{Floor, FloorRound};
 pub use host::HostResult;

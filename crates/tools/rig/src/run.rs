@@ -6,9 +6,9 @@ use crate::device::{DrivePlan, in_ram};
 use crate::host::{HostOptions, HostResult, RunningHost, Shared, driver_settings};
 use crate::network::{INTERFACE, RigNetwork, address};
 use crate::settings::LinkParts;
+use credentials::Credentials;
 use live::attached::Switch;
 use live::links::Links;
-use credentials::Credentials;
 use live::net::{Address, DEFAULT_PORT, Namespace, Peer, Protection};
 use live::{Attached, Clock, LinkWait, NvmeDrive, PATIENCE, Poller, Stop, Waiting, random_number};
 use load::initiator_host::{Hardware, InitiatorHost};
@@ -342,12 +342,7 @@ impl HostPart {
         self.carry_out(config, made);
     }
 
-    fn switched(
-        self,
-        config: &HostConfig,
-        switch: &SwitchConfig,
-        peers: &[Peer],
-    ) {
+    fn switched(self, config: &HostConfig, switch: &SwitchConfig, peers: &[Peer]) {
         let made = (|| {
             let parts = LinkParts::new(switch, Some(&switch.ports[0].transport), &self.live);
             let upstream = switch::upstream::Settings {

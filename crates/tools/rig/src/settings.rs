@@ -1,8 +1,8 @@
 //! The settings of live nodes from a plan's configuration of the simulation.
 
 use crate::run::LiveOptions;
-use live::net::{LinkSettings, Marking, RawSettings};
 use live::NodeSettings;
+use live::net::{LinkSettings, Marking, RawSettings};
 use report::Failure;
 use sim::transport::TransportConfig;
 use sim::world::SwitchConfig;

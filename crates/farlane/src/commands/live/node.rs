@@ -22,8 +22,9 @@ pub fn run(
     if let Some(host) = plan.hosts.iter().position(|host| host == name) {
         let drives = drives(plan).filter(|drive| drive.host == host);
         let peers = drives.map(|drive| {
-            let text = address(args, plan, &drive.name)
-                .unwrap_or_else(|| wrong_usage(format!("--address {}=ADDRESS is missing", drive.name)));
+            let text = address(args, plan, &drive.name).unwrap_or_else(|| {
+                wrong_usage(format!("--address {}=ADDRESS is missing", drive.name))
+            });
             far_side(&text, args.keys.protection())
         });
         let peers = peers.collect::<Result<Vec<_>, _>>()?;

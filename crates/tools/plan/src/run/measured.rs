@@ -1,6 +1,6 @@
 //! The document and the page of a live run, the same as of a simulation.
 
-use super::document::SimReport;
+use super::document::{SimReport, World};
 use super::simulate::{Commands, Failed, Results, RunOptions};
 use crate::Planned;
 use crate::simulate::requirements::{self, Deadlines};
@@ -39,6 +39,7 @@ pub fn measured(
     if let Some(target) = &options.requested.report {
         let named = |text: &str| planned.link_name(text);
         let words = PageLabels {
+            world: World::Live,
             title: options.name.rsplit('/').next().unwrap_or(&options.name),
             plan: &options.text,
             named: &named,
@@ -60,7 +61,7 @@ pub fn measured(
         interrupted: run.interrupted,
     };
     let mut document = SimReport::new(&options.name, planned, &results);
-    document.world = super::document::World::Live;
+    document.world = World::Live;
     document.remarks.clone_from(&run.remarks);
     document.overloads.clear();
     Ok(document)

@@ -213,6 +213,7 @@ pub fn simulate_plan(
         let mut remarks = remarks(plan, &report);
         remarks.extend((!is_done).then(|| INTERRUPTED.to_owned()));
         let words = PageLabels {
+            world: super::document::World::Sim,
             title: name.rsplit('/').next().unwrap_or(name),
             plan: &options.text,
             named: &named,

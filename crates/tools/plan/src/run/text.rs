@@ -25,7 +25,12 @@ fn row(name: &str, width: usize, latency: &SimLatency) -> String {
 pub fn text(document: &SimReport) -> String {
     let mut out = match document.world {
         World::Live => {
-            format!("{}: live, seed {}, {} us\n\n", document.plan, document.seed, us(document.time_ns))
+            format!(
+                "{}: live, seed {}, {} us\n\n",
+                document.plan,
+                document.seed,
+                us(document.time_ns)
+            )
         }
         World::Sim => format!(
             "{}: seed {}, {} us of virtual time, {} events, digest {}\n\n",
@@ -280,7 +285,10 @@ const TUNNELS: [Column<SimTunnel>; 4] = [
 fn links(document: &SimReport) -> String {
     let names = document.links.iter().map(|link| link.link.chars().count());
     let widths = [names.max().unwrap_or(0).max(16), 12, 9, 12];
-    let mut out = format!("\n{}", Table::from_rows(&LINKS, &document.links).fixed(&widths));
+    let mut out = String::new();
+    if !document.links.is_empty() {
+        out += &format!("\n{}", Table::from_rows(&LINKS, &document.links).fixed(&widths));
+    }
     if !document.tunnels.is_empty() {
         out += &format!("\n{}", Table::from_rows(&TUNNELS, &document.tunnels).fixed(&widths));
     }

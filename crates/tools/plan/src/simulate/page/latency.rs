@@ -210,11 +210,6 @@ fn throughput_over_time(lines: &[(&str, Timeline)]) -> Plot {
 }
 
 fn segments(page: &mut Page, kinds: &[Named<'_>]) {
-    page.section("Where the time goes");
-    page.text(
-        "Each bar is one command that took as long as so many of all at most, to three digits; its \
-         parts add up to it to the picosecond.",
-    );
     let shown = &kinds[..kinds.len().min(MOST_PICTURES)];
     // All bars have the same parts, so that a part has the same colour in all bars.
     let spent = |stage: &Stage| {
@@ -222,6 +217,14 @@ fn segments(page: &mut Page, kinds: &[Named<'_>]) {
         records.into_iter().any(|record| record.breakdown.get(*stage) > Duration::ZERO)
     };
     let parts: Vec<Stage> = Stage::ALL.into_iter().filter(spent).collect();
+    if parts.is_empty() {
+        return;
+    }
+    page.section("Where the time goes");
+    page.text(
+        "Each bar is one command that took as long as so many of all at most, to three digits; its \
+         parts add up to it to the picosecond.",
+    );
     let stacks: Vec<Stack> = shown.iter().map(|kind| stack(kind, &parts)).collect();
     page.stacks(&stacks);
 }

@@ -15,6 +15,7 @@ use super::limits::{Row, Waits};
 use super::report_data::ReportData;
 use super::requirements;
 use super::timeline::PortTimeline;
+use crate::run::document::World;
 use report::Failure;
 use report::{Align, Page, Table, shares, time};
 use sim::Config;
@@ -27,6 +28,8 @@ use std::path::PathBuf;
 pub struct PageLabels<'a> {
     /// Name of the plan.
     pub title: &'a str,
+    /// The world of the run.
+    pub world: World,
     /// Text of the plan file; empty if there is none.
     pub plan: &'a str,
     /// Replaces `host 0`, `link 0`, `station 0` and `bridge 0` in a text by the plan's names.
@@ -89,7 +92,9 @@ pub struct Subject<'a> {
 /// # Errors
 /// If the traces cannot be read.
 pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
-    let mut page = Page::new(&format!("Simulation of {}", subject.words.title));
+    let (title, is_live) = (subject.words.title, subject.words.world == World::Live);
+    let run = if is_live { "Live run" } else { "Simulation" };
+    let mut page = Page::new(&format!("{run} of {title}"));
     overview::tiles(&mut page, subject);
     streams::requirements(&mut page, subject);
     streams::phases(&mut page, subject);
@@ -114,6 +119,10 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
         page.preformatted(subject.words.plan);
     }
     let version = env!("CARGO_PKG_VERSION");
+    if is_live {
+        let seed = subject.config.seed;
+        return Ok(page.finish(&format!("Run live by farlane {version}, seed {seed}.")));
+    }
     Ok(page.finish(&format!(
         "Simulated by farlane {version}, seed {}: {} events, digest {:016x}. The same plan gives \
          the same digest on every machine.",
@@ -125,7 +134,9 @@ fn links(page: &mut Page, subject: &Subject<'_>) {
     let Subject { report, words, .. } = subject;
     page.section("Links");
     let when = if report.hosts.is_empty() { "" } else { " while the workloads ran" };
-    page.text(&format!("How much of the time each direction was busy{when}."));
+    if !report.links.is_empty() {
+        page.text(&format!("How much of the time each direction was busy{when}."));
+    }
     let busy = report.links.iter().filter(|link| link.load.packets > 0);
     let bars: Vec<(String, String, f64)> = busy
         .map(|link| {

@@ -1,6 +1,7 @@
 //! The figures at the top of the page.
 
 use super::{Subject, latency};
+use crate::run::document::World;
 use crate::simulate::limits::LimitVerdict;
 use crate::simulate::report_data::{Kind, ReportData};
 use report::latency::Latency;
@@ -11,7 +12,9 @@ use sim::network::StreamReport;
 /// Adds the figures of all commands, or of all configuration reads.
 pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
     let Subject { report, limits, .. } = subject;
-    let mut tiles = vec![tile(time(report.time.as_ns() as f64), "simulated")];
+    let is_live = subject.words.world == World::Live;
+    let name = if is_live { "from start to end" } else { "simulated" };
+    let mut tiles = vec![tile(time(report.time.as_ns() as f64), name)];
     let required = subject.requirements;
     if !required.is_empty() {
         let met = required.iter().filter(|row| row.holds).count();
@@ -43,7 +46,11 @@ pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
         tiles.push(Tile { value, name: "limits hold, see below".into(), bad: flagged > 0 });
     }
     page.tiles(&tiles);
-    page.note(&format!("Seed {}, digest {:016x}.", subject.config.seed, report.digest));
+    let seed = subject.config.seed;
+    page.note(&match is_live {
+        true => format!("Seed {seed}."),
+        false => format!("Seed {seed}, digest {:016x}.", report.digest),
+    });
 }
 
 fn tile(value: String, name: &str) -> Tile {

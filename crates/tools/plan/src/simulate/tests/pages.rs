@@ -14,6 +14,7 @@ use wire::Duration;
 fn written(config: &Config, path: &Path) -> (Report, String) {
     let plan = "# as tests have it\nseed = 1 # <one>\n";
     let words = PageLabels {
+        world: crate::run::document::World::Sim,
         title: "test.toml",
         plan,
         named: &str::to_owned,
@@ -102,6 +103,7 @@ fn the_port_that_starves_is_the_first() {
     let folder = tempfile::tempdir().unwrap();
     let named = |words: &str| planned.link_name(words);
     let words = PageLabels {
+        world: crate::run::document::World::Sim,
         title: "p",
         plan: "",
         named: &named,
@@ -225,6 +227,7 @@ fn plan_page_screenshots_are_written_on_request() {
         let path = artefacts().join(format!("{name}.html"));
         let named = |words: &str| planned.link_name(words);
         let words = PageLabels {
+            world: crate::run::document::World::Sim,
             title: name,
             plan: &plan.text,
             named: &named,
@@ -255,6 +258,7 @@ fn simulation_page_shows_clocks() {
                 \"S ff 400us\"]\n[traffic.t]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10ms\"\n";
     let planned = Plan::parse("p.toml", text).unwrap().build().unwrap();
     let words = PageLabels {
+        world: crate::run::document::World::Sim,
         title: "clocks.toml",
         plan: text,
         named: &|name| planned.link_name(name),

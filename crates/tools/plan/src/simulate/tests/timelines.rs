@@ -79,6 +79,7 @@ fn planned() -> Planned {
 fn page(planned: &Planned, name: &str) -> (String, PathBuf) {
     let named = |words: &str| planned.link_name(words);
     let words = PageLabels {
+        world: crate::run::document::World::Sim,
         identified: &[],
         title: name,
         plan: "",
