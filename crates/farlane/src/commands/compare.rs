@@ -80,12 +80,12 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let machines = (calibrated, &here);
     let document = CompareDocument::new((&name, args.plan.text(&plan)), &cases, &rounds, machines);
     document.warnings.iter().for_each(|text| warning(format_args!("{name}: {text}")));
-    if let Some(target) = &args.html {
-        target.write(&document.page())?;
-    }
     match args.json {
         true => println!("{}", json(&document)),
         false => print!("{}", document.text()),
+    }
+    if let Some(target) = &args.html {
+        target.write(&document.page())?;
     }
     Ok(Ended::unless(document.interrupted))
 }

@@ -9,7 +9,7 @@ use live::Stop;
 use load::{Console, TraceFile, TraceTarget};
 use plan::Planned;
 use plan::run::document::{SimLatency, SimReport};
-use plan::run::{Measured, RunOptions, Seeds, Watch, measured};
+use plan::run::{Measured, RunOptions, Seeds, Watch};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::Assumptions;
 use report::{Failure, Outcome};
@@ -128,14 +128,14 @@ fn live_round(
     if result.interrupted {
         return Ok(());
     }
-    let report = document(plan, &result)?;
+    let report = document(plan, &result);
     into.failures += report.hosts.iter().map(|host| host.failures + host.mismatches).sum::<u64>();
     into.live.push(Figures::from(&report));
     Ok(())
 }
 
 /// Returns the document of a live run.
-fn document(plan: &Planned, run: &LiveRun) -> Result<SimReport, Failure> {
+fn document(plan: &Planned, run: &LiveRun) -> SimReport {
     let measurements = Measured {
         report: run.report(plan),
         commands: Vec::new(),
@@ -143,8 +143,7 @@ fn document(plan: &Planned, run: &LiveRun) -> Result<SimReport, Failure> {
         traces: Vec::new(),
         interrupted: false,
     };
-    let document = measured(plan, &quiet_options(None), &measurements);
-    document.map_err(|failed| Failure(failed.why))
+    measurements.document(plan, "")
 }
 
 /// Returns options of a run without outputs, except for a trace.

@@ -12,9 +12,7 @@ use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use load::{TraceFile, TraceTarget};
 use plan::Planned;
-use plan::run::{Measured, RunOptions, measured};
-use plan::simulate::OutputFiles;
-use plan::simulate::limits::Assumptions;
+use plan::run::Measured;
 use report::span;
 use report::target::Target;
 use rig::LiveOptions;
@@ -131,14 +129,13 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         interrupted: run.interrupted,
         commands: run.hosts.into_iter().flat_map(|host| host.list).collect(),
     };
-    let requested = OutputFiles { report: args.html.clone(), ..OutputFiles::default() };
-    let (text, assumed) = (args.plan.text(&plan), Assumptions::default());
-    let options = RunOptions { name, requested, assumed, text, phases: None };
-    let document =
-        measured(&planned, &options, &measurements).map_err(|failed| Failure(failed.why))?;
+    let document = measurements.document(&planned, &name);
     match args.json {
         true => println!("{}", json(&document)),
         false => print!("{}", failures_in_red(&plan::run::text::text(&document))),
+    }
+    if let Some(target) = &args.html {
+        target.write(&measurements.page(&planned, &name, &args.plan.text(&plan))?)?;
     }
     Ok(document.ended())
 }

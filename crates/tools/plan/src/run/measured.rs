@@ -1,10 +1,11 @@
 //! The document and the page of a live run, the same as of a simulation.
 
 use super::document::{SimReport, World};
-use super::simulate::{Commands, Failed, Results, RunOptions};
+use super::simulate::{Commands, Results};
 use crate::Planned;
 use crate::simulate::requirements::{self, Deadlines};
 use crate::simulate::{Outputs, PageLabels};
+use report::Failure;
 use sim::measure::{CommandRecord, Observer};
 use sim::world::Report;
 use std::path::PathBuf;
@@ -24,45 +25,46 @@ pub struct Measured {
     pub interrupted: bool,
 }
 
-/// Returns the document of a live run, and writes the requested page.
-///
-/// # Errors
-/// If the page cannot be written.
-pub fn measured(
-    planned: &Planned,
-    options: &RunOptions,
-    run: &Measured,
-) -> Result<SimReport, Failed> {
-    let mut deadlines = Deadlines::new(&planned.requirements);
-    run.commands.iter().for_each(|command| deadlines.command(command));
-    let requirements = requirements::rows(&deadlines, &run.report);
-    if let Some(target) = &options.requested.report {
-        let named = |text: &str| planned.link_name(text);
+impl Measured {
+    /// Returns the document of the run; `name` is the file of the plan.
+    pub fn document(&self, planned: &Planned, name: &str) -> SimReport {
+        let results = Results {
+            report: self.report.clone(),
+            commands: Commands::default(),
+            limits: Vec::new(),
+            requirements: self.requirements(planned),
+            interrupted: self.interrupted,
+        };
+        let mut document = SimReport::new(name, planned, &results);
+        document.world = World::Live;
+        document.remarks.clone_from(&self.remarks);
+        document.overloads.clear();
+        document
+    }
+
+    /// Returns the page of the run; `text` is the text of the plan.
+    ///
+    /// # Errors
+    /// If a trace cannot be read.
+    pub fn page(&self, planned: &Planned, name: &str, text: &str) -> Result<String, Failure> {
         let words = PageLabels {
             world: World::Live,
-            title: options.name.rsplit('/').next().unwrap_or(&options.name),
-            plan: &options.text,
-            named: &named,
+            title: name.rsplit('/').next().unwrap_or(name),
+            plan: text,
+            named: &|text| planned.link_name(text),
             recorded: &planned.recorded(),
             streams: &planned.streams,
             identified: &planned.identified,
             overloads: &[],
-            remarks: &run.remarks,
+            remarks: &self.remarks,
             phases: None,
         };
-        let page = Outputs::page(&planned.config, run, &requirements, &words)?;
-        target.write(&page)?;
+        Outputs::page(&planned.config, self, &self.requirements(planned), &words)
     }
-    let results = Results {
-        report: run.report.clone(),
-        commands: Commands::default(),
-        limits: Vec::new(),
-        requirements,
-        interrupted: run.interrupted,
-    };
-    let mut document = SimReport::new(&options.name, planned, &results);
-    document.world = World::Live;
-    document.remarks.clone_from(&run.remarks);
-    document.overloads.clear();
-    Ok(document)
+
+    fn requirements(&self, planned: &Planned) -> Vec<requirements::Row> {
+        let mut deadlines = Deadlines::new(&planned.requirements);
+        self.commands.iter().for_each(|command| deadlines.command(command));
+        requirements::rows(&deadlines, &self.report)
+    }
 }

@@ -12,7 +12,7 @@ pub mod text;
 
 use crate::{KeyError, Plan, Planned};
 use document::{FailedRun, SimReport};
-pub use measured::{Measured, measured};
+pub use measured::Measured;
 pub use simulate::{Failed, RunOptions};
 
 /// Callbacks for stop and progress of a run.
