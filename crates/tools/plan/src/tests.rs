@@ -1,5 +1,6 @@
 //! Tests of valid and invalid plans.
 
+mod calibration;
 mod clocks;
 mod history;
 mod mistakes;
