@@ -3,6 +3,7 @@
 mod clocks;
 mod history;
 mod mistakes;
+mod processor;
 mod redundancy;
 mod reservations;
 mod scale;
