@@ -1,7 +1,9 @@
-//! A queue of actions, ordered by due time.
+//! A queue of actions, ordered by due time, and CPUs that do one thing at a time.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 use wire::{Duration, Instant};
 
 /// Actions with due times. Actions with the same due time keep the order in which they were
@@ -42,9 +44,20 @@ impl<A: Ord> Agenda<A> {
     }
 }
 
-/// Occupies a CPU for the time `span`, from `now` or from the time at which the CPU becomes free.
-/// `cpu` is the time from which the CPU is free. Returns the end.
-pub fn occupy(cpu: &mut Instant, now: Instant, span: Duration) -> Instant {
-    *cpu = (*cpu).max(now) + span;
-    *cpu
+/// A CPU that does one thing at a time. Clones are the same CPU.
+#[derive(Clone, Debug, Default)]
+pub struct Cpu(Rc<Cell<Instant>>);
+
+impl Cpu {
+    /// The time from which the CPU is free.
+    pub fn free_at(&self) -> Instant {
+        self.0.get()
+    }
+
+    /// Occupies the CPU for the time `span`, from `now` or from the time at which the CPU becomes
+    /// free. Returns the end.
+    pub fn occupy(&self, now: Instant, span: Duration) -> Instant {
+        self.0.set(self.0.get().max(now) + span);
+        self.0.get()
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::pattern::fill;
 use crate::versions::Versions;
-use crate::{Fio, Outcome, Rw, Written};
+use crate::{Cpu, Fio, Outcome, Rw, Written};
 use pcie::Ram;
 use stats::random::Random;
 use wire::Instant;
@@ -57,7 +57,7 @@ pub(crate) struct Job {
     pub queue: usize,
     /// Byte offset of the job's part on the drives.
     pub base: u64,
-    pub cpu: Instant,
+    pub cpu: Cpu,
     rng: Random,
     pub slots: Vec<Slot>,
     /// The block of each slot, or `NONE` if the slot is not busy. It is a separate array because
@@ -122,7 +122,7 @@ impl Job {
             drives,
             queue: others + number,
             base: fio.offset + number as u64 * fio.part(),
-            cpu: Instant::ZERO,
+            cpu: Cpu::default(),
             rng: Random::new(rng.bits()),
             busy: vec![NONE; slots.len()],
             slots,

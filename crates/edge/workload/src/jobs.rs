@@ -4,13 +4,13 @@
 mod steps;
 
 use crate::job::Job;
-use crate::{Agenda, CommandKey, Costs, Fio, Observer, Outcome, Tally, Work, Written};
+use crate::{Agenda, CommandKey, Costs, Cpu, Fio, Observer, Outcome, Tally, Work, Written};
 use nvme::initiator::Driver;
 use pcie::Ram;
 use stats::random::Random;
 use std::cell::RefCell;
 use std::rc::Rc;
-use wire::{Duration, Instant};
+use wire::{Duration, Instant, earliest};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Action {
@@ -80,6 +80,8 @@ pub struct Jobs {
     most: u64,
     ram: Rc<RefCell<Ram>>,
     jobs: Vec<Job>,
+    /// The CPU that all jobs share; `None`: each job has its own.
+    shared: Option<Cpu>,
     agenda: Agenda<Action>,
     /// The queues of each drive.
     queues: Vec<Vec<Queue>>,
@@ -145,6 +147,7 @@ impl Jobs {
             settings,
             ram,
             jobs,
+            shared: None,
             agenda: Agenda::default(),
             queues,
             unannounced: Vec::new(),
@@ -156,6 +159,13 @@ impl Jobs {
             tally: Tally { drive_bytes: vec![0; count], ..Tally::default() },
             drives,
         })
+    }
+
+    /// Makes all jobs share `cpu`, also for the latency of interrupts. With [`Settings::batch`],
+    /// doorbells are rung when this CPU is free.
+    pub fn share_cpu(&mut self, cpu: &Cpu) {
+        self.jobs.iter_mut().for_each(|job| job.cpu = cpu.clone());
+        self.shared = Some(cpu.clone());
     }
 
     /// Adds earlier writes to a drive, so that reads are compared with the written data.
@@ -273,7 +283,8 @@ impl Work for Jobs {
     }
 
     fn next(&self) -> Option<Instant> {
-        self.agenda.next()
+        let free = self.shared.as_ref().filter(|_| !self.unannounced.is_empty());
+        earliest([self.agenda.next(), free.map(Cpu::free_at)])
     }
 
     fn signal(&mut self, now: Instant, drive: usize, queue: usize) {
@@ -282,7 +293,7 @@ impl Work for Jobs {
         }
         let known = self.queues.get_mut(drive).and_then(|queues| queues.get_mut(queue));
         if known.is_some_and(|queue| !std::mem::replace(&mut queue.signalled, true)) {
-            let at = self.settings.costs.completions.after(now);
+            let at = self.settings.costs.completions.after_on(now, self.shared.as_ref());
             self.agenda.schedule(at, Action::Reap { drive, queue });
         }
     }
@@ -295,6 +306,9 @@ impl Work for Jobs {
                 Action::Reap { drive, queue } => self.reap(now, drive, queue, observer),
                 Action::Complete { job, slot } => self.complete(now, job, slot, observer),
             }
+        }
+        if self.shared.as_ref().is_some_and(|cpu| cpu.free_at() > now) {
+            return;
         }
         for (drive, queue) in self.unannounced.drain(..) {
             self.queues[drive][queue].unannounced = false;
@@ -320,7 +334,9 @@ impl Work for Jobs {
 
     fn drive_lost(&mut self, now: Instant, drive: usize, observer: &mut dyn Observer) {
         self.missing[drive] = true;
+        self.unannounced.retain(|(lost, _)| *lost != drive);
         for queue in 0..self.queues[drive].len() {
+            self.queues[drive][queue].unannounced = false;
             let owners = std::mem::take(&mut self.queues[drive][queue].owners);
             for (id, owner) in (0..).zip(owners) {
                 let Some((number, slot)) = owner else { continue };

@@ -13,7 +13,7 @@
 //! - `jobs`: the jobs of a host: commands in flight, CPU time, verification
 //! - `job`: one job: the part of the drives that it uses, and the choice of transfers
 //! - `work`: the interface of workloads with NVMe commands
-//! - `agenda`: a queue of actions, ordered by due time
+//! - `agenda`: a queue of actions, ordered by due time; CPUs
 //! - `bring_up`: enumeration and initialisation of drives
 //! - [`pattern`]: block contents that identify offset and version
 //! - `versions`: the number of writes of each block
@@ -32,7 +32,7 @@ mod tests;
 mod versions;
 mod work;
 
-pub use agenda::{Agenda, occupy};
+pub use agenda::{Agenda, Cpu};
 pub use bring_up::{BootError, BringUp, NVME, NvmeDrive, nvme_functions};
 pub use fio::{Fio, MOST_ENTRIES, Rw};
 pub use jobs::{Jobs, Settings, SharedDriver, Verification};
@@ -64,6 +64,14 @@ impl CompletionMode {
         match self {
             Self::Interrupt { latency } => now + latency,
             Self::Polling { interval } => now.next_multiple_of(interval),
+        }
+    }
+
+    /// As [`after`](Self::after); the latency of an interrupt occupies the CPU `shared`.
+    pub fn after_on(self, now: Instant, shared: Option<&Cpu>) -> Instant {
+        match (self, shared) {
+            (Self::Interrupt { latency }, Some(cpu)) => cpu.occupy(now, latency),
+            _ => self.after(now),
         }
     }
 }

@@ -1,5 +1,5 @@
 use crate::pattern::{fill, first_difference, matches};
-use crate::{Agenda, CompletionMode, Fio, Rw, occupy};
+use crate::{Agenda, CompletionMode, Cpu, Fio, Rw};
 use proptest::prelude::*;
 use wire::{Duration, Instant};
 
@@ -88,9 +88,10 @@ fn larger_transfers_are_several_commands() {
 #[test]
 fn a_busy_cpu_and_a_poller_delay() {
     let at = Instant::from_ns;
-    let mut cpu = at(10);
-    assert_eq!(occupy(&mut cpu, at(5), Duration::from_ns(3)), at(13));
-    assert_eq!(occupy(&mut cpu, at(20), Duration::from_ns(3)), at(23));
+    let (cpu, same) = (Cpu::default(), |cpu: &Cpu| cpu.clone());
+    cpu.occupy(at(0), Duration::from_ns(10));
+    assert_eq!(same(&cpu).occupy(at(5), Duration::from_ns(3)), at(13));
+    assert_eq!((cpu.occupy(at(20), Duration::from_ns(3)), same(&cpu).free_at()), (at(23), at(23)));
     let polling = CompletionMode::Polling { interval: Duration::from_ns(8) };
     assert_eq!((polling.after(at(9)), polling.after(at(16))), (at(16), at(16)));
     let interrupt = CompletionMode::Interrupt { latency: Duration::from_ns(8) };

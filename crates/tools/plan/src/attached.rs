@@ -13,7 +13,11 @@ use wire::Duration;
 /// Reads a drive without its serial number, and the number of its copies.
 pub fn drive(section: &Section) -> Result<(DriveConfig, usize), KeyError> {
     let timing = timing(section)?;
-    let mut drive = DriveConfig::new("", timing).as_in_nvme_tsn(READS_IN_FLIGHT);
+    let drive = DriveConfig::new("", timing);
+    let mut drive = match section.text("preset") {
+        Some("ram") => drive.as_in_farlane(),
+        _ => drive.as_in_nvme_tsn(READS_IN_FLIGHT),
+    };
     drive.more = section.list("namespaces").into_iter().map(|(size, _)| size).collect();
     if drive.more.len() as u64 >= MOST_NAMESPACES {
         let (most, found) = (MOST_NAMESPACES - 1, drive.more.len());

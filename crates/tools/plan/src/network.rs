@@ -7,6 +7,7 @@ use super::port::{self, Parts, Ports};
 use super::section::{Defaults, check_used};
 use super::shapers;
 use super::streams::{self, Named};
+use super::tables::PROCESSOR;
 use super::units::{Form as _, OpenSpan};
 use super::workload::any;
 use keys::{KeyError, Kind, Mistakes, Names, Origin, Section, all, both, set_fields};
@@ -20,6 +21,7 @@ use sim::network::{
     BridgeConfig, BridgeOutage, CableConfig, CableEnd, Groups, MAX_CABLES, MAX_STATIONS,
     MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig,
 };
+use sim::processor::ProcessorConfig;
 use sim::world::Outage;
 use stats::random::Probability;
 use wire::{Duration, Instant};
@@ -117,6 +119,7 @@ impl Layout {
                 }
             }
         }
+        mistakes.keep(check_processors(&sections));
         let transports = owners.transports();
         for (number, (section, tsn)) in sections.iter().enumerate() {
             let Some(rate) = rates[number] else {
@@ -436,6 +439,41 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyErr
     Ok(NamedCable { ends, rate, config, origin: section.origin.clone() })
 }
 
+fn has_processor(section: &Section) -> bool {
+    section.text("processor") == Some("serial")
+}
+
+fn processor(section: &Section) -> ProcessorConfig {
+    let time = |key| section.get(key).unwrap_or_default();
+    ProcessorConfig {
+        copy: section.get("copy_rate").map_or(0, |rate: u64| 1_000_000_000_000 / rate),
+        frame: time("frame_time"),
+        wake: time("wake_time"),
+        tlp: time("tlp_time"),
+        packet: time("packet_time"),
+    }
+}
+
+/// Checks that a station with a processor uses each key that requires one.
+///
+/// # Errors
+/// Each unused key.
+fn check_processors(sections: &[(Section, bool)]) -> Result<(), KeyError> {
+    let mut mistakes = Mistakes::default();
+    let (with, without): (Vec<_>, Vec<_>) =
+        sections.iter().map(|(section, _)| section).partition(|section| has_processor(section));
+    for key in PROCESSOR {
+        let used: Vec<_> = with.iter().map(|section| section.place(key)).collect();
+        for section in without.iter().filter(|section| section.find(key).is_some()) {
+            if !used.contains(&section.place(key)) {
+                let message = format!("'{key}' applies only to processor = \"serial\"");
+                mistakes.note(section.place(key).fail(message));
+            }
+        }
+    }
+    mistakes.or(())
+}
+
 /// Reads a station. Defaults are from a node of the NVMe/TSN paper.
 fn station(
     section: &Section,
@@ -453,6 +491,7 @@ fn station(
     }
     station.port = port::config(section, rate, parts)?;
     station.ack_delay = section.get("ack_delay").filter(|delay| *delay > Duration::ZERO);
+    station.processor = has_processor(section).then(|| processor(section));
     Ok(station)
 }
 

@@ -70,7 +70,7 @@ fn has_no_host(root: &Section) -> bool {
 /// # Errors
 /// The first such key.
 fn check_without_hosts(root: &Section) -> Result<(), KeyError> {
-    for key in ["transport", "pcie", "drive", "drives", "moves"] {
+    for key in ["machine", "transport", "pcie", "drive", "drives", "moves"] {
         if let Some(entry) = root.find(key) {
             let message = format!("'{key}' requires hosts; add [workload] or [hosts]");
             return Err(entry.origin.fail(message));

@@ -300,6 +300,7 @@ fn every_key_reaches_the_simulation() {
     let plan = |transport: &str, workload: &str, shaper: &str| {
         let own = format!("[workload]\n{workload}\n[hosts.h.workload]\n{workload}");
         let text = PLAN.replace("h = { drives = [\"d\"] }", "h.drives = [\"d\"]");
+        let text = text.replace("[link]", "[link]\n    processor = \"serial\"");
         let mut text = text.replace("e = {  }", &format!("e = {{ {shaper} }}"));
         if shaper.contains("ats") {
             // Only this shaper has a committed rate.

@@ -2,6 +2,14 @@
 
 use super::tables::ROOT;
 use keys::{Key, KeyError, Mistakes, Section, Value};
+use std::sync::LazyLock;
+
+/// The name of the machine of farlane's own nodes.
+pub const FARLANE: &str = "farlane";
+
+/// Defaults for farlane's own nodes. Their processors have all costs.
+static MACHINE: LazyLock<Value> =
+    LazyLock::new(|| keys::parse("machine.toml", include_str!("machine.toml")).expect("a plan"));
 
 /// Returns the root table of a plan.
 pub fn root(value: &Value) -> Section<'_> {
@@ -23,8 +31,15 @@ pub struct Defaults<'a> {
 impl<'a> Defaults<'a> {
     /// Reads the defaults of a plan.
     pub fn read(root: &Section<'a>) -> Self {
-        let [pcie, link, host, drive] =
-            ["pcie", "link", "host", "drive"].map(|key| root.table(key));
+        let farlane = root.text("machine") == Some(FARLANE);
+        let machine = farlane.then(|| self::root(&MACHINE));
+        let [pcie, link, host, drive] = ["pcie", "link", "host", "drive"].map(|key| {
+            let own = root.table(key);
+            match &machine {
+                Some(machine) => own.with_defaults(&machine.table(key)),
+                None => own,
+            }
+        });
         Self { pcie, link, host, drive }
     }
 }

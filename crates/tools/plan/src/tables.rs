@@ -2,6 +2,7 @@
 //! the tests use this list. docs/plan.md explains the keys; a test compares it with this list.
 
 use super::filters::Policing;
+use super::section::FARLANE;
 use super::shapers::ClassShaper;
 use super::streams::PathNames;
 use super::units::{
@@ -61,6 +62,7 @@ pub const ROOT: Table = &[
     &[key("transport", Word(&TRANSPORTS))],
     TUNNELS,
     &[
+        key("machine", Word(&["nvme-tsn", FARLANE])),
         key("seed", Number(0, i64::MAX as u64)),
         key("runs", Number(1, 10_000)),
         key("runtime", TimeIn(SPAN, "s")),
@@ -203,7 +205,16 @@ const INTERFACE: &[Key] = &[
     key("tx_ring", Number(1, 1024)),
     with(TCP, "ack_delay", Time(SHORT)),
     key("vlan", NumberOrNone(0, 4094)),
+    key("processor", Word(&["none", "serial"])),
+    key("copy_rate", Rate(1_000_000, MOST_RATE)),
+    key("frame_time", Time(SHORT)),
+    key("wake_time", Time(SHORT)),
+    with(TUNNEL, "tlp_time", Time(SHORT)),
+    with(TUNNEL, "packet_time", Time(SHORT)),
 ];
+/// Keys of interfaces that need a processor.
+pub const PROCESSOR: [&str; 5] =
+    ["copy_rate", "frame_time", "wake_time", "tlp_time", "packet_time"];
 /// Keys of every port. An interface has one port; a bridge has values for all its ports and for
 /// each one.
 const PORT: &[Key] = &[

@@ -4,6 +4,7 @@ mod calibration;
 mod clocks;
 mod history;
 mod mistakes;
+mod processor;
 mod redundancy;
 mod reservations;
 mod scale;
@@ -114,7 +115,7 @@ fn key_errors_have_line_and_allowed_values() {
     fails(
         &format!("{READS}[drive]\npreset = \"970pro\"\n"),
         "p.toml:4:10: unknown preset '970pro'; did you mean '970-pro'? \
-         There are: 970-pro, optane, sata-ssd, null",
+         There are: 970-pro, optane, sata-ssd, null, ram",
     );
     fails(
         "[workload]\nrw = \"read\"\ndd = \"read\"\n",

@@ -12,6 +12,7 @@
 //! - [`ethernet`]: ports, cables, bridges, interfaces, background traffic
 //! - [`tcp`]: TCP hosts, by smoltcp
 //! - [`transport`]: transports of a link's byte stream
+//! - [`processor`]: the thread of a live node
 //! - [`workload`]: host software and its workloads
 //! - [`measure`]: latencies, their stages, observers
 //! - [`flows`]: senders that always have data, for the study of congestion control
@@ -50,6 +51,7 @@ mod memory;
 pub mod network;
 pub mod node;
 pub mod pcie;
+pub mod processor;
 pub mod tcp;
 pub mod transport;
 pub mod workload;

@@ -190,6 +190,19 @@ impl Tlp {
         })
     }
 
+    /// Whether this packet continues `previous`, so that a run may have both. The previous packet may
+    /// itself continue a run.
+    pub fn continues(&self, previous: &Self) -> bool {
+        let (length, payload) = (previous.data.len(), self.data.len());
+        let headers = Headers::from_tlp(previous).filter(|_| length >= LEAST);
+        headers.is_some_and(|headers| {
+            let end = headers.length;
+            headers.admits(length, payload)
+                && self.header_length() == end
+                && headers.at(length, payload)[..end] == self.header()[..end]
+        })
+    }
+
     /// Appends the bytes of the first `packets` packets.
     pub fn encode_packets(&self, packets: usize, out: &mut impl BufMut) {
         let Some(headers) = self.run.and_then(|_| Headers::from_tlp(self)) else {

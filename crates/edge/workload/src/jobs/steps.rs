@@ -3,7 +3,7 @@
 use super::{Action, Jobs};
 use crate::job::Part;
 use crate::pattern::{fill, first_difference, matches};
-use crate::{CommandKey, Mismatch, Observer, Outcome, Submission, Transfer, occupy};
+use crate::{CommandKey, Mismatch, Observer, Outcome, Submission, Transfer};
 use nvme::initiator::{Io, Op};
 use wire::{Duration, Instant};
 
@@ -37,7 +37,7 @@ impl Jobs {
         let verification = self.settings.verification.as_ref();
         let initial = verification.and_then(|verification| verification.initial);
         job.choose(&self.fio, slot, now, self.most, (verification.is_some(), initial));
-        let at = occupy(&mut job.cpu, now, self.settings.costs.submit);
+        let at = job.cpu.occupy(now, self.settings.costs.submit);
         self.in_flight += 1;
         self.agenda.schedule(at, Action::Submit { job: number, slot });
     }
@@ -101,7 +101,7 @@ impl Jobs {
     ) {
         // The CPU of the queue's job handles the completions.
         let Some(job) = self.job_of(queue) else { return };
-        let cpu = self.jobs[job].cpu;
+        let cpu = self.jobs[job].cpu.free_at();
         if cpu > now {
             return self.agenda.schedule(cpu, Action::Reap { drive, queue });
         }
@@ -113,7 +113,7 @@ impl Jobs {
         for done in done {
             let owner = self.queues[drive][queue].owners[usize::from(done.id.get())].take();
             let (number, slot) = owner.expect("it was submitted");
-            let at = occupy(&mut self.jobs[number].cpu, now, self.settings.costs.complete);
+            let at = self.jobs[number].cpu.occupy(now, self.settings.costs.complete);
             observer.finish(at, CommandKey::new(drive, queue, done.id.get()));
             let place = &mut self.jobs[number].slots[slot];
             if !done.status.is_success() {

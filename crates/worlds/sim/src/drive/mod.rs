@@ -147,6 +147,13 @@ impl DriveConfig {
         }
     }
 
+    /// Sets MPS, read requests and reads in flight to the values of farlane's own drives.
+    #[must_use]
+    pub fn as_in_farlane(self) -> Self {
+        let nvme::Settings { max_payload, read_request, reads_in_flight, .. } = Default::default();
+        Self { read_request, reads_in_flight, max_payload, ..self }
+    }
+
     /// Sets MPS and read requests to 256 bytes, as with the Samsung 970 Pro of the NVMe/TSN paper
     /// (MLE, "Latency Analysis for NVMe/TSN", section 2.2), and the most reads in flight.
     #[must_use]

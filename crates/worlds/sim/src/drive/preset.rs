@@ -72,7 +72,7 @@ impl Timing {
     };
 
     /// The names of all presets.
-    pub const PRESETS: [&'static str; 4] = ["970-pro", "optane", "sata-ssd", "null"];
+    pub const PRESETS: [&'static str; 5] = ["970-pro", "optane", "sata-ssd", "null", "ram"];
 
     /// The preset with this name, one of [`Self::PRESETS`].
     pub fn preset(name: &str) -> Option<Self> {
@@ -80,7 +80,7 @@ impl Timing {
             "970-pro" => Some(Self::SAMSUNG_970_PRO),
             "optane" => Some(Self::OPTANE),
             "sata-ssd" => Some(Self::SATA_SSD),
-            "null" => Some(Self::NULL),
+            "null" | "ram" => Some(Self::NULL),
             _ => None,
         }
     }

@@ -14,6 +14,7 @@ use super::frame::{Frame, Mac, Tag, Transmission};
 use super::port::{Admission, Reception, SchedulerGroups};
 use super::streams::{self, Handling, StreamTable, Verdict};
 use super::{Dropped, FrameStage, LineEvent, Port, port};
+use crate::processor::{self, Flow, Processor};
 
 /// The tags of sent frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +90,16 @@ pub struct Counters {
     pub eliminated: u64,
 }
 
+/// A turn in which a processor sends frames.
+#[derive(Debug, Default)]
+struct Turn {
+    began: Instant,
+    /// The connections of the frames.
+    flows: Vec<Flow>,
+    /// The number of frames in the pipeline.
+    frames: usize,
+}
+
 /// A network interface.
 #[derive(Debug)]
 pub struct Nic {
@@ -102,6 +113,14 @@ pub struct Nic {
     streams: StreamTable,
     counters: Counters,
     dropped: Dropped,
+    /// The processor that sends and receives frames. `None`: frames pass in parallel.
+    processor: Option<Processor>,
+    /// Received frames that wait for the processor.
+    arrived: VecDeque<Frame>,
+    /// The last turn of sending.
+    sending: Turn,
+    /// When received frames last gave way to all other work.
+    gave_way: Option<Instant>,
 }
 
 impl Nic {
@@ -123,7 +142,46 @@ impl Nic {
             rx: VecDeque::new(),
             counters: Counters::default(),
             dropped: Dropped::default(),
+            processor: None,
+            arrived: VecDeque::new(),
+            sending: Default::default(),
+            gave_way: None,
         }
+    }
+
+    /// The interface with a processor that sends and receives its frames in turns.
+    pub(crate) fn with_processor(self, processor: Option<Processor>) -> Self {
+        Self { processor, ..self }
+    }
+
+    /// The processor of the station.
+    pub(crate) fn processor(&self) -> Option<&Processor> {
+        self.processor.as_ref()
+    }
+
+    /// When the host may send again, if the processor is busy. A turn sends all frames of an
+    /// instant.
+    pub(crate) fn busy(&self, now: Instant) -> Option<Instant> {
+        self.processor.as_ref()?.busy(now).filter(|_| self.sending.began != now)
+    }
+
+    /// Begins a turn that receives all arrived frames, if the processor is free and all other work
+    /// of this instant is done. Returns whether it began.
+    pub(crate) fn begin_receiving(&mut self, now: Instant) -> bool {
+        let Some(processor) = &self.processor else { return false };
+        if self.arrived.is_empty() || processor.busy(now).is_some() {
+            return false;
+        }
+        if self.gave_way.replace(now) != Some(now) {
+            return false;
+        }
+        let (mut span, mut turn) = (Duration::ZERO, Vec::new());
+        for load in self.arrived.iter().filter_map(processor::load) {
+            span = span + processor.frame(&mut turn, load, self.config.rx_delay);
+        }
+        let due = processor.occupy(now, span);
+        self.rx.extend(self.arrived.drain(..).map(|frame| (due, frame)));
+        true
     }
 
     /// Drops all frames, as in a power loss, except frames already on the line.
@@ -131,10 +189,11 @@ impl Nic {
         self.port.clear(now);
         let mut dropped = std::mem::take(self.dropped());
         let sending = self.tx.iter().map(|(_, (frame, _))| frame);
-        sending.chain(self.rx.iter().map(|(_, frame)| frame)).for_each(|frame| dropped.note(frame));
+        let received = self.rx.iter().map(|(_, frame)| frame).chain(&self.arrived);
+        sending.chain(received).for_each(|frame| dropped.note(frame));
         self.streams.restart(now);
         let streams = std::mem::take(&mut self.streams);
-        let new = Self::new(self.config.clone());
+        let new = Self::new(self.config.clone()).with_processor(self.processor.take());
         *self = Self { counters: self.counters, dropped, streams, ..new };
     }
 
@@ -152,7 +211,7 @@ impl Nic {
     /// Adds an untagged frame that the node itself made to the queue of `class`. Such frames do not
     /// use the room of the ring.
     pub fn send_untagged(&mut self, now: Instant, frame: Frame, class: usize) {
-        self.push(now, frame, Admission::own(class));
+        self.push(now + self.config.tx_delay, frame, Admission::own(class));
     }
 
     /// Number of frames that the host may send now at any priority.
@@ -198,12 +257,32 @@ impl Nic {
     pub fn takes(&self, now: Instant, admission: Admission) -> bool {
         let until = now + self.config.tx_delay;
         let taken = self.port.eligible_frames_in(admission.class, until);
-        self.in_pipeline[admission.class] + taken < self.config.tx_ring
+        self.busy(now).is_none() && self.in_pipeline[admission.class] + taken < self.config.tx_ring
     }
 
-    fn push(&mut self, now: Instant, frame: Frame, admission: Admission) {
+    /// Adds a frame that reaches the port at `due`, but not before earlier frames.
+    fn push(&mut self, due: Instant, frame: Frame, admission: Admission) {
         self.in_pipeline[admission.class] += 1;
-        self.tx.push_back((now + self.config.tx_delay, (frame, admission)));
+        let due = self.tx.back().map_or(due, |(last, _)| due.max(*last));
+        self.tx.push_back((due, (frame, admission)));
+    }
+
+    /// Sends a frame of the host. Returns when the frame reaches the port.
+    fn send(&mut self, now: Instant, frame: &Frame) -> Instant {
+        let Some(processor) = &self.processor else { return now + self.config.tx_delay };
+        // Work of another system call sends a pure acknowledgement.
+        let Some(load) = processor::load(frame) else { return now };
+        let Turn { began, flows, frames } = &mut self.sending;
+        if std::mem::replace(began, now) != now {
+            flows.clear();
+            *frames = 0;
+        }
+        let span = processor.frame(flows, load, self.config.tx_delay);
+        let due = processor.occupy(now, span);
+        // The frames of a turn leave together.
+        self.tx.iter_mut().rev().take(*frames).for_each(|(at, _)| *at = due);
+        *frames += 1;
+        due
     }
 
     fn tag(&self, priority: u8) -> Option<Tag> {
@@ -242,11 +321,13 @@ impl Nic {
             Input::FromHost(mut frame) => {
                 let Some(admission) = self.admit(now, &mut frame) else { return };
                 assert!(self.room_in(admission.class) > 0, "the transmit ring is full");
-                self.push(now, frame, admission);
+                let due = self.send(now, &frame);
+                self.push(due, frame, admission);
             }
             Input::Admitted(frame, admission) => {
                 assert!(self.takes(now, admission), "the transmit ring is full");
-                self.push(now, frame, admission);
+                let due = self.send(now, &frame);
+                self.push(due, frame, admission);
             }
             Input::FromLine(transmission) => self.receive(now, transmission.frame),
         }
@@ -270,8 +351,14 @@ impl Nic {
             return Output::ToHost(frame);
         }
         let due = [self.tx.front().map(|next| next.0), self.rx.front().map(|next| next.0)];
-        wake = due.into_iter().chain([wake]).flatten().min();
+        wake = due.into_iter().chain([wake, self.turn(now)]).flatten().min();
         Output::Timeout(wake)
+    }
+
+    /// When the processor is free for frames that wait.
+    fn turn(&self, now: Instant) -> Option<Instant> {
+        let busy = self.processor.as_ref()?.busy(now);
+        busy.or_else(|| (!self.arrived.is_empty()).then_some(now))
     }
 
     fn receive(&mut self, now: Instant, mut frame: Frame) {
@@ -289,6 +376,15 @@ impl Nic {
         } else if self.streams.take(now, 0, &mut frame) == Verdict::Drop {
             self.counters.eliminated += 1;
             self.dropped.note(&frame);
+        } else if let Some(processor) = &self.processor {
+            if !self.arrived.is_empty() || processor::load(&frame).is_some() {
+                if processor.cpu().free_at() < now {
+                    processor.occupy(now, processor.config().wake);
+                }
+                return self.arrived.push_back(frame);
+            }
+            let due = self.rx.back().map_or(now, |(last, _)| now.max(*last));
+            self.rx.push_back((due, frame));
         } else {
             self.rx.push_back((now + self.config.rx_delay, frame));
         }

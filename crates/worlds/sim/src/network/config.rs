@@ -12,6 +12,7 @@ use crate::ethernet::traffic::{self, Pattern, StreamId};
 use crate::ethernet::{Cable, Mac, Rate, bridge, nic, port};
 use crate::kernel::Component;
 use crate::measure::Load;
+use crate::processor::ProcessorConfig;
 use crate::tcp;
 use stats::random::Random;
 use std::net::Ipv4Addr;
@@ -64,6 +65,9 @@ pub struct StationConfig {
     pub tagging: Option<Tagging>,
     /// How long TCP delays an acknowledgement to send it with data; `None`: no delay.
     pub ack_delay: Option<Duration>,
+    /// The processor that does all work of the station's node. `None`: the delays of interface, host
+    /// software and firmware pass in parallel.
+    pub processor: Option<ProcessorConfig>,
     /// Background traffic that the station sends.
     pub traffic: Vec<TrafficConfig>,
 }
@@ -197,6 +201,7 @@ impl StationConfig {
             tx_ring,
             tagging: None,
             ack_delay: None,
+            processor: None,
             traffic: Vec::new(),
         }
     }
@@ -304,10 +309,14 @@ pub(super) fn directions(
         }
         _ => Delivery::Whole,
     };
-    // Ports with preemption receive control packets without delay.
+    // Ports with preemption receive control packets without delay. A processor takes arrived frames
+    // together.
     let lag = |from, to| match to {
         _ if config.port(from).preemption.is_some() => Duration::ZERO,
-        CableEnd::Station(station) => config.stations[station].rx_delay,
+        CableEnd::Station(station) => match config.stations[station].processor {
+            Some(_) => Duration::ZERO,
+            None => config.stations[station].rx_delay,
+        },
         // With jitter the delay may be zero.
         CableEnd::Bridge(bridge, _) if config.bridges[bridge].jitter > Duration::ZERO => {
             Duration::ZERO

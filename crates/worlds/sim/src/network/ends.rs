@@ -3,6 +3,7 @@
 use super::raw::{self, Raw};
 use super::{Network, Station, config};
 use crate::kernel::Component;
+use crate::processor::Processor;
 use crate::tcp::{self, Host, SocketId};
 use crate::transport::{Arrived, Encapsulation, RawConfig, TcpConfig};
 use bytes::Bytes;
@@ -153,6 +154,9 @@ impl Network {
     /// Bytes that an end may send now. If zero, the owner of the end is woken when there is room.
     pub(crate) fn room(&mut self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &mut self.stations[end.station];
+        if nic.busy(now).is_some() {
+            return 0;
+        }
         if let Protocol::Tcp(Socket { id, config, .. }) = &ends[end.number].protocol {
             return host.as_mut().expect(HAS_HOST).free_to_send(*id).min(config.burst);
         }
@@ -165,12 +169,25 @@ impl Network {
     /// Bytes that an end may send now. Does not wake the owner later.
     pub(crate) fn peek_room(&self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &self.stations[end.station];
+        if nic.busy(now).is_some() {
+            return 0;
+        }
         match &ends[end.number].protocol {
             Protocol::Tcp(Socket { id, config, .. }) => {
                 host.as_ref().expect(HAS_HOST).room(*id).min(config.burst)
             }
             Protocol::Raw(raw) => raw.encapsulation.room(raw::room(now, ends, end.number, nic)),
         }
+    }
+
+    /// When the owner of an end must run again, because the processor is busy and there is no room.
+    pub(crate) fn next(&self, now: Instant, end: EndId) -> Option<Instant> {
+        self.stations[end.station].nic.busy(now)
+    }
+
+    /// The processor of a station, if it has one.
+    pub(crate) fn processor(&self, station: usize) -> Option<Processor> {
+        self.stations[station].nic.processor().cloned()
     }
 
     /// Sends bytes that contain `tlps` TLPs. Returns the station, which must run next.

@@ -32,6 +32,7 @@ use crate::ethernet::{
 use crate::kernel::Component;
 use crate::measure::{Load, Point, Stage};
 use crate::node::Context;
+use crate::processor::Processor;
 use crate::tcp::{self, Host};
 use crate::transport::Arrived;
 pub(crate) use ends::EndId;
@@ -154,7 +155,8 @@ impl Network {
                     number,
                     config::steps(&wiring, place),
                     handlings.stations.remove(&number).unwrap_or_default(),
-                )),
+                ))
+                .with_processor(station.processor.map(Processor::new)),
                 sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
                 waiting: vec![VecDeque::new(); station.traffic.len()],
                 overflowed: 0,
@@ -252,7 +254,7 @@ impl Network {
         loop {
             let world = (&mut self.directions[..], &mut self.streams, self.time.as_ref());
             let (moved, at) = station.turn(now, number, world, context);
-            if !moved {
+            if !moved && !station.nic.begin_receiving(now) {
                 self.streams.settle(station.nic.dropped());
                 wake = earliest([wake, at]);
                 break;
@@ -505,6 +507,7 @@ impl Station {
             let Some(host) = &mut self.host else { break None };
             let rooms = self.priorities.iter().map(|priority| self.nic.room_for(*priority));
             let frames = rooms.min().expect("there is one at least");
+            let frames = if self.nic.busy(now).is_some() { 0 } else { frames };
             host.handle(now, tcp::Input::CanTransmit { frames });
             match host.poll(now) {
                 tcp::Output::Transmit(frame) => {

@@ -114,7 +114,11 @@ pub(super) fn room(now: Instant, ends: &[ConnectionEnd], number: usize, nic: &Ni
     let Some(Raw { endpoint, priority, .. }) = raw(&ends[number]) else { return 0 };
     let waiting = ends.iter().filter_map(raw).filter(|raw| raw.priority == *priority);
     let waiting: usize = waiting.map(|raw| raw.endpoint.queued()).sum();
-    if nic.room_for(*priority) > waiting { endpoint.room(now) } else { 0 }
+    if nic.busy(now).is_none() && nic.room_for(*priority) > waiting {
+        endpoint.room(now)
+    } else {
+        0
+    }
 }
 
 impl RawScheduler {
@@ -193,7 +197,7 @@ impl RawScheduler {
         let mut moved = false;
         let Protocol::Raw(raw) = &mut end.protocol else { return (false, None) };
         loop {
-            let frames = nic.room_for(raw.priority);
+            let frames = if nic.busy(now).is_some() { 0 } else { nic.room_for(raw.priority) };
             raw.endpoint.handle(now, Input::CanTransmit { frames });
             match raw.endpoint.poll(now) {
                 Output::Transmit(payload) => {

@@ -7,6 +7,7 @@ use crate::kernel::Component;
 use crate::measure::{Point, Pushed, Stage};
 use crate::network::Network;
 use crate::pcie::{Deferral, Link, Received};
+use crate::processor::Processor;
 use crate::transport::{End, Stream, Transport};
 use bytes::Bytes;
 use node::PathId;
@@ -15,9 +16,11 @@ use node::path::Input;
 use pcie::Function;
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
-use switch::tunnel::{Settings, Tunnel};
-use wire::Instant;
+use switch::tunnel::{Report, Settings, Tunnel};
 use wire::earliest;
+use wire::frame::FrameReport;
+use wire::tlp::TraceId;
+use wire::{Duration, Instant};
 
 /// By how much the instance number of a node grows at each power cycle.
 const INSTANCES: u64 = 1 << 40;
@@ -53,6 +56,8 @@ pub(crate) struct DeviceNode {
     kept_before: Pushed,
     /// Whether the component below must be notified of a reset.
     pub reset: bool,
+    /// The processor of the station.
+    pub processor: Option<Processor>,
 }
 
 /// Parts of the world that a device node uses. Transports and streams are indexed by tunnel link.
@@ -73,6 +78,18 @@ fn power_on(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> node
     node
 }
 
+/// Occupies the processor for the push messages of a received frame. They do not reach the drive,
+/// where other TLPs occupy it, and they have no trace ID.
+fn receive_messages(now: Instant, processor: &Processor, frame: &FrameReport) {
+    let is_message = |(trace_id, _): &&(TraceId, u64)| *trace_id == TraceId::NONE;
+    let messages = frame.trace_ids.iter().filter(is_message).count() as u64;
+    if !frame.sent && messages > 0 {
+        let config = processor.config();
+        let further = Duration::from_ps(config.packet.as_ps() * (messages - 1));
+        processor.occupy(now, config.tlp + further);
+    }
+}
+
 impl DeviceNode {
     /// A node without tunnel links.
     pub(crate) fn new(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> Self {
@@ -87,6 +104,7 @@ impl DeviceNode {
             current: 0,
             kept_before: Pushed::default(),
             reset: false,
+            processor: None,
         }
     }
 
@@ -167,7 +185,14 @@ impl DeviceNode {
         self.current = self.paths.iter().position(carries).unwrap_or(self.current);
         let (point, node) = (Point::TunnelDevice(self.number()), &mut self.node);
         let up = &mut streams[self.paths[self.current].link][1];
-        context.account(point, up, || node.poll_report())
+        let (processor, now) = (self.processor.as_ref(), context.now);
+        context.account(point, up, || {
+            let report = node.poll_report();
+            if let (Some(processor), Some(Report::Frame(frame))) = (processor, &report) {
+                receive_messages(now, processor, frame);
+            }
+            report
+        })
     }
 
     /// Moves the node to the hosts of `group`.
@@ -238,7 +263,7 @@ impl DeviceNode {
             self.update_room(at, &mut env, context);
         }
         let timer = self.act(&mut env, context);
-        let Env { transports, link, below, .. } = env;
+        let Env { transports, network: stations, link, below, .. } = env;
         self.reset |= self.node.function_mut().pass_reset(now, link, context.journeys);
         link.up.set_deferred(self.deferral(now, &transports[self.link()]));
         let next = earliest([link.down.next_arrival(), link.up.next_credits()]);
@@ -247,7 +272,7 @@ impl DeviceNode {
         for path in &self.paths {
             let transport = &transports[path.link];
             context.kernel.arm_by_next(path.far, transport.next_arrival(End::Host));
-            network = earliest([network, transport.next(now, End::Device)]);
+            network = earliest([network, transport.next(now, End::Device, stations)]);
         }
         let sent = self.node.function().down.is_empty();
         let wire = link.down.next_ready(now).filter(|_| !sent);

@@ -4,6 +4,7 @@ use super::Context;
 use crate::drive::{DriveConfig, MAX_TRANSFER_SHIFT, Media, Pace, Store};
 use crate::kernel::Component;
 use crate::pcie::Link;
+use crate::processor::{Crossing, Processor, after};
 use bytes::Bytes;
 use node::drive::{ContentsId, DriveOutput};
 use nvme::block::{Operation, Request};
@@ -61,6 +62,8 @@ pub(crate) struct DriveNode {
     /// Requests under way, by completion time at the media and by sequence of their start.
     pending: BTreeMap<(Instant, u64), Pending>,
     sequence: u64,
+    /// TLPs to the drive and from the drive, with the processor that executes the firmware.
+    crossings: [Crossing; 2],
 }
 
 impl DriveNode {
@@ -108,7 +111,13 @@ impl DriveNode {
             volatile: config.volatile,
             pending: BTreeMap::new(),
             sequence: 0,
+            crossings: Default::default(),
         }
+    }
+
+    /// Makes the processor of a station handle TLPs and execute the firmware.
+    pub(crate) fn set_processor(&mut self, processor: Option<Processor>) {
+        self.crossings.iter_mut().for_each(|crossing| crossing.processor = processor.clone());
     }
 
     /// A number that identifies the contents. The number changes when the drive loses them.
@@ -189,6 +198,7 @@ impl DriveNode {
         while let Some(mut received) = link.down.take(now, self.node.ready(), &mut link.up) {
             context.delivered(&received.tlp);
             let journey = context.end_journey(now, &mut received.tlp);
+            self.crossings[0].pass(now, &received.tlp);
             context.tracker.reaches_drive(self.number, &received.tlp, journey);
             self.node.handle(now, Input::Tlp(received.tlp));
             self.carry_out(now, context);
@@ -213,6 +223,7 @@ impl DriveNode {
                 Output::Tlp(mut tlp) => {
                     let journey = context.tracker.leaves_drive(at, self.number, &tlp);
                     tlp.trace_id = context.journeys.insert(journey);
+                    self.crossings[1].pass(at, &tlp);
                     self.pace.sent(at, &tlp);
                     link.up.send(at, tlp);
                 }
@@ -220,7 +231,7 @@ impl DriveNode {
                     if self.carry_out(at, context) {
                         continue;
                     }
-                    if !wait.receiver {
+                    if !wait.receiver || self.crossings[1].processor.is_some() {
                         return wait;
                     }
                     let known = link.known_below(context.kernel.next_time());
@@ -292,9 +303,10 @@ impl DriveNode {
             _ => (self.media.other(now), None),
         };
         let key = offset.and_then(|at| context.tracker.media_started(now, self.number, at));
-        let done = now + access.firmware + access.media;
+        let begun = after(self.crossings[0].processor.as_ref(), now, access.firmware);
+        let (done, firmware) = (begun + access.media, begun - now);
         self.sequence += 1;
-        let pending = Pending { contents, request, firmware: access.firmware, key };
+        let pending = Pending { contents, request, firmware, key };
         self.pending.insert((done, self.sequence), pending);
     }
 

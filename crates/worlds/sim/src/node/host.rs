@@ -5,6 +5,7 @@ use super::port::{Port, PushRooms};
 use crate::kernel::{Component, pop_if};
 use crate::measure::{Latency, Point, Pushed, Stage, Tracker};
 use crate::pcie::{Deferral, Link, Received};
+use crate::processor::{Crossing, Processor, after};
 use crate::workload::{BringUp, Software, SoftwareConfig, Workload};
 use bytes::{Bytes, BytesMut};
 use node::host::{Buses, Input, Output};
@@ -117,6 +118,8 @@ pub(crate) struct HostNode {
     waiting: Option<Waiting>,
     /// For each tag of a configuration read, the start of the request at the root port.
     config_read_starts: BTreeMap<u16, Instant>,
+    /// TLPs from below and to below, with the processor that does all work of the host.
+    crossings: [Crossing; 2],
     /// Whether software has new work.
     interrupted: bool,
     /// Whether the component below must be notified of a reset.
@@ -176,10 +179,22 @@ impl HostNode {
             pushed_at: Instant::ZERO,
             waiting: None,
             config_read_starts: BTreeMap::new(),
+            crossings: Default::default(),
             interrupted: false,
             reset: false,
             config_reads: Latency::default(),
         }
+    }
+
+    /// Makes a processor do all work of the host.
+    pub(crate) fn set_processor(&mut self, processor: Option<Processor>) {
+        self.crossings.iter_mut().for_each(|crossing| crossing.processor = processor.clone());
+        self.software.processor = processor;
+    }
+
+    /// When work that begins at `now` ends.
+    fn after(&self, now: Instant, span: Duration) -> Instant {
+        after(self.software.processor.as_ref(), now, span)
     }
 
     /// Errors counted in the root complex.
@@ -187,9 +202,10 @@ impl HostNode {
         self.node.root().errors()
     }
 
-    /// Whether the host's workload is done.
+    /// Whether the host's workload is done, and its last doorbells have left a busy processor.
     pub(crate) fn is_done(&self) -> bool {
-        self.software.is_done()
+        let left = self.requests.is_empty() && self.node.below().down.is_empty();
+        self.software.is_done() && (left || self.software.processor.is_none())
     }
 
     /// Whether the host pushes bytes.
@@ -313,6 +329,7 @@ impl HostNode {
         {
             self.config_reads.record(received.started - since);
         }
+        self.crossings[0].pass(at, &tlp);
         let journey = context.end_journey(at, &mut tlp);
         context.tracker.reaches_root(&tlp, journey);
         self.node.below_mut().up.push(tlp);
@@ -342,7 +359,7 @@ impl HostNode {
 
     fn take_requests(&mut self, now: Instant) {
         while let Some((id, request)) = self.buses.next_request(now, |_| true) {
-            self.requests.push_back((now + self.config.mmio, id, request));
+            self.requests.push_back((self.after(now, self.config.mmio), id, request));
         }
         while let Some((_, id, request)) =
             pop_if(&mut self.requests, |(at, _, request)| *at <= now && self.node.accepts(request))
@@ -359,7 +376,7 @@ impl HostNode {
         // Without push the node reads admin entries only to follow the controller.
         if memory.reads > 0 && self.pushes() {
             let time = Duration::from_ps(self.config.memory_read.as_ps() * memory.reads);
-            self.pushed_at = self.pushed_at.max(now) + time;
+            self.pushed_at = self.after(self.pushed_at.max(now), time);
         }
         if self.waiting.is_none() && !self.node.below().down.is_empty() {
             self.waiting = Some(Waiting { since: now, start: link.down.next_start(now) });
@@ -381,10 +398,10 @@ impl HostNode {
             self.waiting = self.waiting.filter(|_| !self.node.below().down.is_empty());
             match output {
                 Output::Host(HostOutput::Answer(id, value)) => {
-                    self.answers.push_back((now + self.config.mmio, id, value));
+                    self.answers.push_back((self.after(now, self.config.mmio), id, value));
                 }
                 Output::Host(HostOutput::HostRead { token, address, length, .. }) => {
-                    let at = now + self.config.memory_read;
+                    let at = self.after(now, self.config.memory_read);
                     self.reads.push_back((at, token, address, length));
                 }
                 Output::Host(HostOutput::HostWrite { address, data, .. }) => {
@@ -429,6 +446,7 @@ impl HostNode {
             journey.advance(now, Stage::Pcie);
             tlp.trace_id = context.journeys.insert(journey);
         }
+        self.crossings[1].pass(now, &tlp);
         link.down.send(now, tlp);
     }
 }

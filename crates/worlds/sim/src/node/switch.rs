@@ -137,7 +137,7 @@ impl SwitchNode {
         let next = earliest([link.up.next_arrival(), link.down.next_credits()]);
         context.kernel.arm_by_next(env.above, next);
         for (transport, far) in env.transports.iter().zip(env.far) {
-            timers = earliest([timers, transport.next(now, End::Host)]);
+            timers = earliest([timers, transport.next(now, End::Host, env.network)]);
             context.kernel.arm_by_next(*far, transport.next_arrival(End::Device));
         }
         let wire = link.up.next_ready(now).filter(|_| waits);

@@ -12,6 +12,7 @@ use crate::ethernet::{FrameLatency, FrameStage};
 use crate::kernel::Kernel;
 use crate::measure::{Load, Stage};
 use crate::network::{EndId, Network};
+use crate::processor::Processor;
 use bytes::Bytes;
 use switch::raw;
 use wire::Instant;
@@ -200,6 +201,14 @@ impl Transport {
         }
     }
 
+    /// The processors at both ends.
+    pub(crate) fn processors(&self, network: &Network) -> [Option<Processor>; 2] {
+        match self {
+            Self::Pipe(_) => [None, None],
+            Self::Network { ends, .. } => ends.map(|end| network.processor(end.station)),
+        }
+    }
+
     /// Whether the transport is raw Ethernet.
     pub(crate) fn is_raw(&self) -> bool {
         matches!(self, Self::Network { raw: true, .. })
@@ -252,9 +261,12 @@ impl Transport {
         }
     }
 
-    /// When `end` must be woken. `None` with a network, which wakes the end itself.
-    pub(crate) fn next(&self, now: Instant, end: End) -> Option<Instant> {
-        self.pipe()?.next(now, end)
+    /// When `end` must be woken. A network wakes the end itself, except for a busy processor.
+    pub(crate) fn next(&self, now: Instant, end: End, network: &Network) -> Option<Instant> {
+        match self {
+            Self::Pipe(pipe) => pipe.next(now, end),
+            Self::Network { ends, .. } => network.next(now, ends[end as usize]),
+        }
     }
 
     /// When the next packet arrives at `end`; `None` with a network.

@@ -6,9 +6,7 @@ use super::contents::{Content, Contents, Known};
 use super::{LBA_SIZE, SoftwareConfig};
 use crate::ensure;
 use crate::measure::Op;
-use ::workload::{
-    Agenda, CommandKey, NvmeDrive, Observer, Submission, Tally, Work, Written, occupy,
-};
+use ::workload::{Agenda, CommandKey, Cpu, NvmeDrive, Observer, Submission, Tally, Work, Written};
 use buffers::Buffers;
 use nvme::initiator::{Driver, Io};
 use pcie::Ram;
@@ -166,8 +164,10 @@ pub(super) struct Replayer {
     buffers: Buffers,
     /// The queues by drive and queue number.
     queues: Vec<Vec<ReplayedQueue>>,
-    /// When each CPU is free. One CPU serves all queues with the same number.
-    cpus: Vec<Instant>,
+    /// One CPU serves all queues with the same number.
+    cpus: Vec<Cpu>,
+    /// The CPU that serves all queues, if the host has a processor.
+    shared: Option<Cpu>,
     /// The operation that is due next.
     next: usize,
     /// Operations that have not finished.
@@ -196,7 +196,8 @@ impl Replayer {
         let drive_bytes = vec![0; drives.len()];
         Some(Self {
             queues: queues.collect(),
-            cpus: vec![start; replay.queues()],
+            cpus: (0..replay.queues()).map(|_| Cpu::default()).collect(),
+            shared: None,
             left: replay.operations.len(),
             contents: patterns.iter().map(|seed| Contents::new(*seed)).collect(),
             replay,
@@ -211,6 +212,12 @@ impl Replayer {
             starved: false,
             tally: Tally { drive_bytes, ..Tally::default() },
         })
+    }
+
+    /// Makes all queues share a CPU, also for the latency of interrupts.
+    pub(super) fn share_cpu(&mut self, cpu: &Cpu) {
+        self.cpus.fill(cpu.clone());
+        self.shared = Some(cpu.clone());
     }
 
     /// Moves due operations to their queues.
@@ -250,7 +257,7 @@ impl Replayer {
             let (submitted, ok, lost) = (false, true, false);
             let running = Running { operation, since, buffer, content, known, submitted, ok, lost };
             self.running.insert(number as u64, running);
-            let at = occupy(&mut self.cpus[queue], now, self.config.submit);
+            let at = self.cpus[queue].occupy(now, self.config.submit);
             self.agenda.schedule(at, Action::Submit(number as u64));
         }
     }
@@ -291,7 +298,7 @@ impl Replayer {
     }
 
     fn reap(&mut self, now: Instant, drive: usize, queue: usize, observer: &mut dyn Observer) {
-        let cpu = self.cpus[queue];
+        let cpu = self.cpus[queue].free_at();
         if cpu > now {
             return self.agenda.schedule(cpu, Action::Reap { drive, queue });
         }
@@ -303,7 +310,7 @@ impl Replayer {
         for done in self.drives[drive].driver.reap(queue) {
             let id = done.id.get();
             let number = self.queues[drive][queue].owners.remove(&id).expect("it was submitted");
-            let at = occupy(&mut self.cpus[queue], now, self.config.complete);
+            let at = self.cpus[queue].occupy(now, self.config.complete);
             observer.finish(at, CommandKey::new(drive, queue, id));
             let running = self.running.get_mut(&number).expect("it was submitted");
             running.ok = done.status.is_success();
@@ -373,7 +380,7 @@ impl Work for Replayer {
     fn signal(&mut self, now: Instant, drive: usize, queue: usize) {
         let replayed = self.queues.get_mut(drive).and_then(|queues| queues.get_mut(queue));
         if replayed.is_some_and(|replayed| !std::mem::replace(&mut replayed.signalled, true)) {
-            let at = self.config.completions.after(now);
+            let at = self.config.completions.after_on(now, self.shared.as_ref());
             self.agenda.schedule(at, Action::Reap { drive, queue });
         }
     }

@@ -3,6 +3,7 @@
 use super::replay::Replayer;
 use super::{SoftwareConfig, Workload};
 use crate::measure::Tracker;
+use crate::processor::Processor;
 use ::workload::{
     BootError, BringUp, Jobs, NvmeDrive, Settings, Tally, Verification, Work, Written,
 };
@@ -39,6 +40,8 @@ pub(crate) struct Software {
     config: SoftwareConfig,
     workload: Workload,
     rng: Random,
+    /// The processor of the host's node, which does all work of the software.
+    pub processor: Option<Processor>,
     /// Seeds of the drives' initial contents.
     patterns: Vec<u64>,
     stage: Stage,
@@ -87,6 +90,7 @@ impl Software {
             config,
             workload,
             rng,
+            processor: None,
             patterns,
             stage: Stage::Waiting,
             slots: Vec::new(),
@@ -361,7 +365,9 @@ impl Software {
                 replay.check(&drives).map_err(BootError::Workload)?;
                 let replay = replay.clone();
                 let work = Replayer::new(start, replay, config, drives, &self.patterns, ram);
-                Box::new(work.ok_or(BootError::Memory)?)
+                let mut work = work.ok_or(BootError::Memory)?;
+                self.processor.iter().for_each(|processor| work.share_cpu(processor.cpu()));
+                Box::new(work)
             }
             Workload::Fio(_) | Workload::Dd { .. } => {
                 let fio = self.workload.fio().expect("fio's words");
@@ -369,7 +375,7 @@ impl Software {
                 fio.check(&drives).map_err(BootError::Workload)?;
                 let settings = Settings {
                     costs: config.costs(),
-                    batch: false,
+                    batch: self.processor.is_some(),
                     verification: Some(Verification {
                         patterns: self.patterns.clone(),
                         initial: Some(0),
@@ -378,6 +384,7 @@ impl Software {
                 };
                 let work = Jobs::new(start, fio, settings, drives, ram);
                 let mut work = work.ok_or(BootError::Memory)?;
+                self.processor.iter().for_each(|processor| work.share_cpu(processor.cpu()));
                 for (drive, KnownWrites { incarnation, written }) in &self.known_writes {
                     if self.has_contents(*drive, *incarnation) {
                         work.add_known_writes(*drive, written);

@@ -9,7 +9,7 @@ use crate::kernel::{Component, Kernel};
 use crate::measure::Tracker;
 use crate::network::Network;
 use crate::node::{DeviceNode, DriveNode, HostNode, RootConfig, SwitchNode};
-use crate::pcie::{Link, LinkConfig};
+use crate::pcie::{Deferral, Link, LinkConfig};
 use crate::transport::{Encapsulation, Pipe, Transport, TransportConfig};
 use node::push::Mode;
 use switch::push_store::CAPACITY;
@@ -218,6 +218,15 @@ impl World {
         if matches!(config.attached, Attached::Direct(_)) {
             node.software.boot();
         }
+        if let Some(switch) = self.switch_hosts.iter().position(|owner| *owner == number) {
+            let first = &self.transports[self.switches[switch].first];
+            let [processor, _] = first.processors(&self.network);
+            if processor.is_some() {
+                // Each write occupies the processor when it arrives.
+                self.root_links[number].up.set_deferred(Deferral::Nothing);
+            }
+            node.set_processor(processor);
+        }
         self.hosts.push(node);
         self.host_components.push(HostComponents { host, below });
     }
@@ -274,6 +283,8 @@ impl World {
             self.device_drives[link] = Some(self.drives.len());
             self.device_below[link] =
                 self.add_drive(host, on_host as u16, queues, &port.drive, Some(link));
+            let [_, processor] = self.transports[link].processors(&self.network);
+            self.drives.last_mut().expect("it was added").set_processor(processor);
         }
         for (number, lower) in config.switches.iter().enumerate() {
             let place = ([host, config.ports.len() + number], index, component);
@@ -304,6 +315,8 @@ impl World {
         let device = self.add_device(place, node, moves);
         self.devices[self.device_numbers[link]].add_link(link, switch);
         let transport = self.transport(transport, link, config.encapsulation, [switch, device]);
+        let [_, processor] = transport.processors(&self.network);
+        self.devices[self.device_numbers[link]].processor = processor;
         self.transports.push(transport);
         self.device_components.push(device);
         self.device_links.push(Link::new(below));

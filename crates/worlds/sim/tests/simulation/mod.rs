@@ -10,6 +10,7 @@ mod moves;
 mod outages;
 mod plans;
 mod preemption;
+mod processor;
 mod push;
 mod random;
 mod raw;
