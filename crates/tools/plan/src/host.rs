@@ -21,6 +21,8 @@ use switch::raw::Settings;
 
 /// Maximum payload of a TCP segment: 1500 bytes less the headers of IP and TCP.
 const SEGMENT: usize = 1460;
+/// Bytes that a live node hands to TCP at once: its largest tunnel frame.
+const STREAM_BURST: usize = 32 << 10;
 
 /// The hosts, and the recording that each host replays.
 type BuiltHosts = (Vec<HostConfig>, Vec<Option<Arc<Recording>>>);
@@ -117,7 +119,9 @@ impl HostBuilder<'_> {
         }
         let least = wire::frame::HEADER + 16 + mps + 4;
         if host.transport != "raw" {
-            let burst = link.get("burst").unwrap_or(SEGMENT.max(least));
+            let is_thread = self.network.config.stations[stations[0]].processor.is_some();
+            let usual = if is_thread { STREAM_BURST } else { SEGMENT };
+            let burst = link.get("burst").unwrap_or(usual.max(least));
             if !(least..=1 << 20).contains(&burst) {
                 let message = format!(
                     "burst: expected {least}B (the largest TLP at MPS {mps}) to 1MiB; found {burst}B"

@@ -439,6 +439,9 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyErr
     Ok(NamedCable { ends, rate, config, origin: section.origin.clone() })
 }
 
+/// Frames that the kernel takes from a live node.
+const STREAM_RING: usize = 1024;
+
 fn has_processor(section: &Section) -> bool {
     section.text("processor") == Some("serial")
 }
@@ -483,6 +486,9 @@ fn station(
 ) -> Result<StationConfig, KeyError> {
     let preset = if tsn { Config::nvme_tsn_tsn } else { Config::nvme_tsn_tcp };
     let mut station = preset(any(), rate).network.stations.swap_remove(0);
+    if has_processor(section) {
+        station.tx_ring = STREAM_RING;
+    }
     set_fields!(station, section, tx_delay rx_delay tx_ring);
     match section.find("vlan").map(|entry| &entry.value.kind) {
         None => {}
