@@ -189,3 +189,39 @@ fn calibration_is_a_file_that_plans_name_and_comparisons_check() {
     std::fs::write(&file, format!("{calibration}dance = 1\n")).unwrap();
     fails(&["sim", &plan, "--set", &named], &["machine.toml:", "dance"]);
 }
+
+mod long {
+    use super::{has_namespaces, plan_of, run, scratch, text};
+    use crate::support::program::document;
+
+    /// The cases of docs/guide/compare.md.
+    const SWEEPS: [&[&str]; 3] = [
+        &["workload.iodepth=1,8,32", "host.push=off,all", "drive.mps=256,4096"],
+        &["workload.rw=randwrite", "workload.iodepth=1,8,32", "host.push=off,all"],
+        &["workload.bs=128KiB", "workload.iodepth=8", "workload.rw=read,write"],
+    ];
+
+    #[test]
+    fn ten_rounds_of_both_worlds_report_each_error_with_its_interval() {
+        if !has_namespaces("ten rounds of both worlds") {
+            return;
+        }
+        let folder = scratch("live-long");
+        let file = text(&folder.join("machine.toml"));
+        assert!(run(&["calibrate", &file]).status.success());
+        let named = format!("calibration={file}");
+        for sweep in SWEEPS {
+            let plan = plan_of("live");
+            let mut arguments = vec!["compare", &plan, "--set", &named, "--json"];
+            sweep.iter().for_each(|values| arguments.extend(["--sweep", values]));
+            let compared = document(&arguments);
+            for case in compared["cases"].as_array().unwrap() {
+                let p50 = &case["figures"][0];
+                assert!(p50["error"]["interval"].is_array(), "{case}");
+                assert_eq!(case["failures"], 0, "{case}");
+                // The machine's load is unknown, so the figures are shown, not judged.
+                eprintln!("{}: {p50}", case["set"]);
+            }
+        }
+    }
+}

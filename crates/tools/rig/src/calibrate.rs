@@ -211,3 +211,43 @@ pub fn this_machine(spin: &str) -> Machine {
         date: date.format("%Y-%m-%d").to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fit_recovers_the_times_of_a_simulated_machine() {
+        let stop = Stop::new().unwrap();
+        let machine = Calibration {
+            machine: Machine::default(),
+            measured: Measurements::default(),
+            receive_ns: 2_500,
+            send_ns: 2_500,
+            wake_ns: 5_000,
+            copy_rate: 2_500_000_000,
+            tlp_ns: 700,
+        };
+        let plan = built(&machine.values()).unwrap();
+        let config_read_ns = simulated(&plan, None, &stop).unwrap().latency_ns.p50;
+        let measured = Measurements {
+            round_trip_ns: 20_000,
+            processor_ns: 10_000,
+            stream_ps_per_byte: [500, 300],
+            config_read_ns,
+        };
+        let fitted = fit(Waiting::Block, measured, Machine::default(), &stop).unwrap();
+        let without_tlps = |fitted: &Calibration| {
+            (fitted.receive_ns, fitted.send_ns, fitted.wake_ns, fitted.copy_rate)
+        };
+        assert_eq!(without_tlps(&fitted), without_tlps(&machine));
+        // Histograms keep three digits.
+        assert!(fitted.tlp_ns.abs_diff(machine.tlp_ns) < 10, "{}", fitted.tlp_ns);
+        // A node that polls uses its processor all the time.
+        let spins = Waiting::Spin(wire::Duration::from_us(50));
+        let fitted = fit(spins, measured, Machine::default(), &stop).unwrap();
+        assert_eq!((fitted.wake_ns, fitted.receive_ns), (0, 5_000));
+        let text = fitted.toml();
+        assert!(text.contains("[calibrated]") && text.contains("rx_delay = \"5000ns\""), "{text}");
+    }
+}

@@ -31,6 +31,8 @@ mod network;
 mod report;
 mod run;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 pub use calibrate::{Calibration, Measurements, calibrate, this_machine};
 pub use compare::{Case, CaseRounds, Figures, Rounds, compare, traces};
