@@ -2,6 +2,8 @@
 //! proportional to the number of different values, because a simulation has one instance per
 //! stream.
 
+use serde::{Deserialize, Serialize};
+
 /// Each value below this number has its own bin (HdrHistogram's `sub_bucket_count` for three
 /// digits). Above, each range from a power of two to the next has `HALF` bins.
 const EXACT: u64 = 2048;
@@ -10,8 +12,10 @@ const HALF: u64 = EXACT / 2;
 /// Bins that share an allocation.
 const BLOCK: usize = 64;
 
-/// A histogram: the number of values in each bin.
-#[derive(Clone, Debug, Default)]
+/// A histogram: the number of values in each bin. Serialised as the pairs of least value and count
+/// of the bins that are not empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<(u64, u64)>", from = "Vec<(u64, u64)>")]
 pub struct Bins {
     /// Blocks in ascending order, each with the number of its first bin divided by `BLOCK`.
     blocks: Vec<(u32, Box<[u64; BLOCK]>)>,
@@ -39,9 +43,13 @@ const fn values(bin: u64) -> (u64, u64) {
 impl Bins {
     /// Counts a value.
     pub fn record(&mut self, value: u64) {
+        self.record_many(value, 1);
+    }
+
+    fn record_many(&mut self, value: u64, count: u64) {
         let bin = bin(value) as usize;
-        self.block((bin / BLOCK) as u32)[bin % BLOCK] += 1;
-        self.sum += 1;
+        self.block((bin / BLOCK) as u32)[bin % BLOCK] += count;
+        self.sum += count;
     }
 
     fn block(&mut self, number: u32) -> &mut [u64; BLOCK] {
@@ -101,6 +109,20 @@ impl Bins {
     }
 }
 
+impl From<Bins> for Vec<(u64, u64)> {
+    fn from(bins: Bins) -> Self {
+        bins.used().map(|(least, _, count)| (least, count)).collect()
+    }
+}
+
+impl From<Vec<(u64, u64)>> for Bins {
+    fn from(pairs: Vec<(u64, u64)>) -> Self {
+        let mut bins = Self::default();
+        pairs.into_iter().for_each(|(least, count)| bins.record_many(least, count));
+        bins
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +170,7 @@ mod tests {
             let used: Vec<_> = bins.used().collect();
             prop_assert!(used.windows(2).all(|pair| pair[0].1 < pair[1].0));
             prop_assert_eq!(used.iter().map(|(.., count)| count).sum::<u64>(), bins.len());
+            prop_assert_eq!(Bins::from(Vec::from(bins.clone())), bins);
         }
     }
 }

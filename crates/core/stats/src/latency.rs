@@ -1,10 +1,11 @@
 //! Latency statistics over all samples.
 
 use super::Bins;
+use serde::{Deserialize, Serialize};
 use wire::Duration;
 
 /// Latency samples of one measurement.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     /// In nanoseconds, to three significant digits.
     bins: Bins,

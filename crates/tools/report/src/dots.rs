@@ -26,6 +26,8 @@ pub struct DotRow {
     pub bad: bool,
     /// Values by series.
     pub values: Vec<Vec<f64>>,
+    /// Confidence interval of the first series, drawn as a bar.
+    pub interval: Option<[f64; 2]>,
 }
 
 /// A row for each case, with a mark for each value.
@@ -91,6 +93,16 @@ impl Dots {
             escape(&row.note),
             WIDTH - SIDE
         );
+        if let Some([low, high]) = row.interval {
+            let [left, right] = [low, high].map(|end| self.at(end));
+            let [from, to] = [low, high].map(|end| (self.axis.format)(end));
+            *out += &format!(
+                "<path d=\"M{left:.1} {line:.1}H{right:.1}\" stroke=\"{}\" stroke-width=\"{WIDE}\" \
+                 stroke-opacity=\".35\"><title>95 % interval: {}</title></path>",
+                colour(0),
+                escape(&format!("{from} to {to}")),
+            );
+        }
         // The first series is drawn on top, so that each shape of equal values is visible.
         for (number, values) in row.values.iter().enumerate().rev() {
             let name = self.series.get(number).map_or("", |name| name.as_str());

@@ -209,6 +209,7 @@ fn dot_plot_has_one_row_per_case_without_lines() {
         note: "<note>".into(),
         bad,
         values: values.map(|value| vec![value]).to_vec(),
+        interval: bad.then_some([25.0, 35.0]),
     };
     let dots = Dots {
         title: "t".into(),
@@ -222,6 +223,7 @@ fn dot_plot_has_one_row_per_case_without_lines() {
     assert!(!html.contains("polyline") && html.contains("viewBox=\"0 0 440 102\""), "{html}");
     assert!(html.contains("rate=10G") && html.contains("&lt;note&gt;"));
     let marks = |words: &str| html.matches(&format!("<title>{words}</title>")).count();
+    assert_eq!(marks("95 % interval: 25 ns to 35 ns"), 1, "{html}");
     assert_eq!(["mean: 10 ns", "max: 20 ns", "mean: 30 ns", "max: 90 ns"].map(marks), [1; 4]);
     // The line, the note, and the mark.
     assert_eq!(html.matches("#b00020").count(), 3, "{html}");

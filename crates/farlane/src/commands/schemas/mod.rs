@@ -42,7 +42,8 @@ fn noted<D: JsonSchema>(
     Documented { note, ..document::<D>(file, heading) }
 }
 
-/// Joins the lines of every description. Removes the type null from keys that are not required.
+/// Joins the lines of every description. Removes the type null from keys that are not required, and
+/// keywords about reading.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -53,6 +54,9 @@ fn tidy(schema: &mut Value) {
             let is_required =
                 |key: &str| required.as_array().is_some_and(|all| all.contains(&key.into()));
             if let Some(Value::Object(properties)) = members.get_mut("properties") {
+                for property in properties.values_mut().filter_map(Value::as_object_mut) {
+                    let _ = (property.remove("default"), property.remove("readOnly"));
+                }
                 let optional = properties.iter_mut().filter(|(key, _)| !is_required(key));
                 optional.for_each(|(_, schema)| remove_null(schema));
             }

@@ -8,8 +8,11 @@ use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use plan::run::document::SimReport;
 use plan::run::phases;
-use plan::run::sweep::{Combinations, Sweep};
-use plan::run::{RunError, RunOptions, Seeds, Shifts, Watch};
+use plan::run::sweep::{Combinations, Sweep, SweepOptions};
+use plan::run::tables::TableFolders;
+use plan::run::{
+    Resume, RunError, RunOptions, RunTables, Seeds, Shifts, Watch, text_with_settings,
+};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::simulate::timeline::Chosen;
@@ -18,6 +21,7 @@ use report::span;
 use report::target::Target;
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use wire::Instant;
 
 /// Simulate a plan in virtual time: latencies, links, stages, requirements
@@ -52,7 +56,8 @@ pub struct Args {
     /// Seed of all random numbers, instead of the plan's
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Number of simulations, 1 to 10000; each uses the next seed. Overrides `runs` of the plan
+    /// Number of simulations, 1 to 10000; each uses the next seed. Overrides `runs` of the plan.
+    /// With --sweep, of each combination
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     runs: Option<u64>,
     /// Number of trials, 2 to 10000. Trial 0 is the plan; others shift starts and gate clocks.
@@ -71,6 +76,17 @@ pub struct Args {
     /// have the same value
     #[arg(long, value_name = "KEY[+KEY…]=VALUE,…")]
     sweep: Vec<Sweep>,
+    /// Append each finished simulation of a sweep to FILE. A further call with the same arguments
+    /// runs only the rest
+    #[arg(long, value_name = "FILE", requires = "sweep")]
+    resume: Option<PathBuf>,
+    /// Write tables of commands, stages, links, streams and histograms as CSV files into the folder
+    /// DIR, which must be empty
+    #[arg(long, value_name = "DIR")]
+    csv: Option<PathBuf>,
+    /// Write the tables of --csv as Parquet files
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
     /// Write an HTML page: the report of the first run with diagrams and plots, or the table and
     /// plot of --sweep. FILE - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
@@ -121,9 +137,10 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         return Err(Failure(format!("{name}: {what}")));
     }
     warn(&name, &planned, &assumed);
-    let set = args.set.iter().map(|text| format!("\n# --set {text}"));
-    let text = set.fold(plan.text.to_string(), |text, set| text + &set);
-    let options = RunOptions { name, requested, assumed, text, phases: None };
+    let text = text_with_settings(&plan, &args.set);
+    let tables = tables(args, &text)?.map(Arc::new);
+    let options =
+        RunOptions { name, requested, assumed, text, phases: None, tables: tables.clone() };
     let is_requested = options.requested != OutputFiles::default();
     let document = match &shifts {
         Some(shifts) => phases::run(&plan, (&seeds, shifts), options, &watch),
@@ -133,7 +150,29 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     if is_requested && !is_written {
         warning("interrupted: the files of --html, --trace and --pcapng are not written");
     }
-    Ok(shown(args, &document))
+    let ended = shown(args, &document);
+    tables.map_or(Ok(()), |tables| tables.finish())?;
+    Ok(ended)
+}
+
+/// Begins the tables of --csv and --parquet.
+fn tables(args: &Args, text: &str) -> Result<Option<RunTables>, Failure> {
+    let folders = TableFolders { csv: args.csv.clone(), parquet: args.parquet.clone() };
+    RunTables::create(folders, text, args.resume.is_some())
+}
+
+/// Opens the file of --resume.
+fn resume(args: &Args, text: &str) -> Result<Option<Resume>, Failure> {
+    let Some(path) = &args.resume else { return Ok(None) };
+    let sweep: Vec<String> = args.sweep.iter().map(|sweep| format!("--sweep {sweep}")).collect();
+    let numbers = [("--seed", args.seed), ("--runs", args.runs), ("--phases", args.phases)];
+    let numbers = numbers.into_iter();
+    let mut options: Vec<String> =
+        numbers.filter_map(|(name, number)| Some(format!("{name} {}", number?))).collect();
+    if args.phases.is_some() {
+        options.push(format!("--shift {}", args.shift.join(",")));
+    }
+    Resume::open(path, text, (&sweep, options), |text| warning(text)).map(Some)
 }
 
 /// Runs every combination. Returns whether all meet the plan's requirements.
@@ -143,9 +182,6 @@ fn sweep(
     (seeds, shifts): (&Seeds, Option<&Shifts>),
     watch: &Watch<'_>,
 ) -> Result<Ended, Failure> {
-    if args.runs.is_some() {
-        wrong_usage("--runs cannot be used with --sweep; sweep the key seed instead")
-    }
     let name = args.plan.display().to_string();
     let sweep =
         Combinations::new(plan, &args.sweep, seeds, shifts).map_err(|error| match error {
@@ -156,7 +192,12 @@ fn sweep(
     if sweep.record() {
         note(format_args!("{name}: a sweep writes none of the files of [record]"));
     }
-    let document = sweep.run(&name, watch)?;
+    let text = text_with_settings(plan, &args.set);
+    let resume = resume(args, &text)?;
+    let tables = tables(args, &text)?;
+    let options =
+        SweepOptions { name: &name, text: &text, tables: tables.as_ref(), resume: resume.as_ref() };
+    let document = sweep.run(&options, watch)?;
     if let Some(target) = &args.html {
         target.write(&sweep.page(&name, &document))?;
     }
@@ -164,6 +205,10 @@ fn sweep(
         true => println!("{}", json(&document)),
         false => print!("{}", sweep.text(&document)),
     }
+    if tables.is_some() && resume.is_some() && document.interrupted {
+        warning("interrupted: the tables are written when the sweep is complete");
+    }
+    tables.map_or(Ok(()), |tables| tables.finish())?;
     Ok(document.ended())
 }
 

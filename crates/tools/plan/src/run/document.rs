@@ -1,19 +1,20 @@
 //! The JSON document of `--json`. The tables of the text show parts of this document.
 
+use super::over_seeds::{Measured, OverSeeds, merged};
 use super::phases::Phases;
 pub use super::rows::{
     Credit, Host, Overload, Port, PortClass, Replayed, SegmentTotals, SimLatency, SimLink,
     SimNotPushed, SimPush, SimRun, SimSegment, SimSegments, SimTunnel, Stream,
 };
-use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
+use super::simulate::{Commands, Failed, Results, RunOptions, breakdown_in_ns, in_ns, remarks};
 use crate::Planned;
 use crate::simulate::clocks;
 use crate::simulate::handled::{self, Elimination, Policing};
-use crate::simulate::limits::{self, Assumptions};
+use crate::simulate::limits;
 use crate::simulate::{places, requirements};
 use report::document::{Ended, rounded};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sim::ethernet::traffic::StreamId;
 use sim::measure::{ClassStats, QueueStats, STAGES, Stage};
 use sim::world::Report;
@@ -36,7 +37,7 @@ wire::named! {
 
 /// A simulation of a plan (docs/plan.md). All times are virtual. The same plan and seed give the
 /// same document on any machine.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[schemars(rename = "Simulation")]
 pub struct SimReport {
     /// Version of the document: 1.
@@ -47,12 +48,16 @@ pub struct SimReport {
     /// The world of the run. `live`: times are real, `digest` and `events` are zero, and there are
     /// no `streams`, `ports`, `links` and `segments`.
     pub world: World,
+    /// Text of the plan, followed by the options `--set` as comments. Not in combinations of a
+    /// sweep, because the sweep's document has the text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub plan_text: String,
     /// `true`, only after Ctrl-C: the results cover the time until then, and `runs` and `phases`
     /// contain only simulations that ended.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Only with `--sweep`: the values of this combination, as text by dotted key.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, String>,
     /// Seed of all random numbers.
     pub seed: u64,
@@ -81,29 +86,29 @@ pub struct SimReport {
     /// Frames of each `[traffic.NAME]`, in the order of the plan.
     pub streams: Vec<Stream>,
     /// Only if there are any: replication and elimination of `[streams.NAME]`, by stream and node.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub eliminations: Vec<Elimination>,
     /// Only if there are any: filters, by stream and bridge.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policings: Vec<Policing>,
     /// TCP segments with data, and raw frames with data, that stations sent again.
     pub retransmitted: u64,
     /// Only with `[clocks]`: the clocks of stations, then of bridges.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<clocks::Clock>,
     /// Only with `[clocks]`: ports with gates.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gate_edges: Vec<clocks::GateEdges>,
     /// Only if there are any: ports of stations and bridges that frames passed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Port>,
     /// Only if there are any: ports to which streams offer more than gates, shaper and line can
     /// carry.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overloads: Vec<Overload>,
     /// Only if there are any: periods that do not divide one another, and whether the run covers
     /// the time after which they repeat.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// The plan's requirements, and whether the run met them.
     pub requirements: Vec<requirements::Row>,
@@ -115,18 +120,24 @@ pub struct SimReport {
     pub tunnels: Vec<SimTunnel>,
     /// The longest wait for each limit of real systems (docs/model.md). Not in sweeps, and not with
     /// `--phases` after Ctrl-C.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<limits::Limit>,
     /// The limits as a text table.
     #[serde(skip)]
     pub limits_text: String,
     /// Only with `--phases`: results of the other phases. All other fields are results of trial 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
     /// Only with several runs: results of the further seeds. All other fields are results of the
     /// first seed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<SimRun>,
+    /// Only with several runs: results over all seeds.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub over_seeds: Option<OverSeeds>,
+    /// Measurements for tables and for results over seeds.
+    #[serde(skip)]
+    pub measured: Measured,
 }
 
 /// A sweep: every combination of values. It has no `limits`.
@@ -138,6 +149,8 @@ pub struct SweepDocument {
     pub schema: u32,
     /// The file of the plan, as given.
     pub plan: String,
+    /// Text of the plan, followed by the options `--set` as comments.
+    pub plan_text: String,
     /// `true`, only after Ctrl-C: the combinations that were not finished are missing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
@@ -147,8 +160,13 @@ pub struct SweepDocument {
 
 impl SweepDocument {
     /// Creates the document of these combinations: all of the sweep unless `interrupted`.
-    pub fn new(plan: &str, combinations: Vec<SimReport>, interrupted: bool) -> Self {
-        Self { schema: SCHEMA, plan: plan.to_owned(), interrupted, combinations }
+    pub fn new(
+        (plan, text): (&str, &str),
+        combinations: Vec<SimReport>,
+        interrupted: bool,
+    ) -> Self {
+        let (plan, plan_text) = (plan.to_owned(), text.to_owned());
+        Self { schema: SCHEMA, plan, plan_text, interrupted, combinations }
     }
 }
 
@@ -162,6 +180,8 @@ pub struct FailedRun {
     pub schema: u32,
     /// The file of the plan, as given.
     pub plan: String,
+    /// Text of the plan, followed by the options `--set` as comments.
+    pub plan_text: String,
     /// Seed of the run that failed.
     pub seed: u64,
     /// The reason, as printed on stderr.
@@ -174,30 +194,18 @@ pub struct FailedRun {
 impl FailedRun {
     /// Creates the document with every limit that was observed. Without observed limits, the
     /// document has the limits that follow from the plan alone.
-    pub fn new(plan: &str, planned: &Planned, assumed: &Assumptions, failed: &Failed) -> Self {
-        let known = limits::planned_rows(&planned.config, assumed);
+    pub fn new(options: &RunOptions, planned: &Planned, failed: &Failed) -> Self {
+        let known = limits::planned_rows(&planned.config, &options.assumed);
         let rows = if failed.limits.is_empty() { &known } else { &failed.limits };
         Self {
             schema: SCHEMA,
-            plan: plan.to_owned(),
+            plan: options.name.clone(),
+            plan_text: options.text.clone(),
             seed: planned.config.seed,
             failed: failed.why.clone(),
             limits: rows.iter().map(limits::Limit::from).collect(),
         }
     }
-}
-
-/// Returns the latency of the transfers of all hosts together. Jitter counts only consecutive
-/// transfers of one host.
-fn together(report: &Report) -> SimLatency {
-    let (mut all, mut steps) = (stats::Latency::default(), 0);
-    for host in &report.hosts {
-        all.merge(&host.latency);
-        let stats::Summary { n, jitter_ns, .. } = host.latency.summary();
-        steps += u128::from(jitter_ns) * u128::from(n.saturating_sub(1));
-    }
-    let pairs = all.count().saturating_sub(report.hosts.len() as u64).max(1);
-    SimLatency { jitter: (steps / u128::from(pairs)) as u64, ..all.summary().into() }
 }
 
 fn per_second(count: u64, span_ns: u64) -> u64 {
@@ -223,7 +231,7 @@ fn fairness(report: &Report) -> Option<f64> {
 
 fn parts(ns: [u64; STAGES]) -> Vec<SimSegment> {
     let all = Stage::ALL.iter().zip(ns).filter(|(_, ns)| *ns > 0);
-    all.map(|(stage, ns)| SimSegment { segment: stage.name(), ns }).collect()
+    all.map(|(stage, ns)| SimSegment { segment: stage.name().into(), ns }).collect()
 }
 
 fn segments(commands: &Commands) -> Option<SimSegments> {
@@ -238,7 +246,7 @@ fn segments(commands: &Commands) -> Option<SimSegments> {
 impl SimReport {
     /// Creates the document from the results of a simulation.
     pub fn new(plan: &str, planned: &Planned, results: &Results) -> Self {
-        let Results { report, commands, limits, requirements, interrupted } = results;
+        let Results { report, commands, limits, requirements, interrupted, .. } = results;
         let names = planned.hosts.iter().zip(&planned.recordings);
         let hosts = report.hosts.iter().zip(names).map(|(host, (name, recorded))| {
             let span_ns = host.span.as_ns();
@@ -278,17 +286,30 @@ impl SimReport {
         });
         let named = |words: &str| planned.link_name(words);
         let (eliminations, policings) = handled::rows(report, &planned.identified, &named);
+        let host_latencies = planned.hosts.iter().cloned();
+        let host_latencies =
+            host_latencies.zip(report.hosts.iter().map(|host| host.latency.clone())).collect();
+        let stream = |(name, id): &(String, StreamId)| {
+            Some((name.clone(), report.stream(*id)?.latency.clone()))
+        };
+        let measured = Measured {
+            commands: commands.all.count,
+            hosts: host_latencies,
+            streams: planned.streams.iter().filter_map(stream).collect(),
+            part_failed: results.part_failed.clone(),
+        };
         Self {
             schema: SCHEMA,
             plan: plan.to_owned(),
             world: World::Sim,
+            plan_text: String::new(),
             interrupted: *interrupted,
             set: BTreeMap::new(),
             seed: planned.config.seed,
             digest: format!("{:016x}", report.digest),
             events: report.events,
             time_ns: report.time.as_ns(),
-            latency_ns: together(report),
+            latency_ns: merged(report.hosts.iter().map(|host| &host.latency)),
             iops: report.transfers_per_second(),
             bytes_per_s: report.throughput(),
             fairness: fairness(report),
@@ -310,6 +331,8 @@ impl SimReport {
             limits_text: planned.link_name(&limits::text(limits)),
             phases: None,
             runs: Vec::new(),
+            over_seeds: None,
+            measured,
         }
     }
 
@@ -329,17 +352,32 @@ impl SimReport {
         }
     }
 
-    /// Returns the requirements, each in its worst trial if phases were tried.
-    pub fn required(&self) -> impl Iterator<Item = &requirements::Row> {
-        let trials =
-            self.phases.iter().flat_map(|phases| &phases.requirements).map(|phases| &phases.row);
-        let own = self.requirements.iter().filter(|_| self.phases.is_none());
-        trials.chain(own)
+    /// Returns the requirements, each in its worst trial or run.
+    pub fn required(&self) -> Vec<&requirements::Row> {
+        match &self.phases {
+            Some(phases) => phases.requirements.iter().map(|tried| &tried.row).collect(),
+            None => (0..self.requirements.len()).filter_map(|at| self.worst(at)).collect(),
+        }
+    }
+
+    /// Returns a requirement in the worst of all runs.
+    fn worst(&self, at: usize) -> Option<&requirements::Row> {
+        let runs = self.runs.iter().map(|run| &run.requirements);
+        let rows = std::iter::once(&self.requirements).chain(runs).filter_map(|rows| rows.get(at));
+        rows.reduce(|a, b| if b.badness() > a.badness() { b } else { a })
     }
 
     /// Returns a short summary of all requirements; `None` without requirements.
     pub fn verdict(&self) -> Option<String> {
         requirements::verdict(self.required())
+    }
+
+    /// Returns the document of several seeds: the first one, with the others as rows.
+    pub(super) fn with_runs(all: Vec<Self>) -> Option<Self> {
+        let over_seeds = OverSeeds::new(&all);
+        let mut all = all.into_iter();
+        let first = all.next()?;
+        Some(Self { over_seeds, runs: all.map(|document| document.as_run()).collect(), ..first })
     }
 
     /// Returns this document as an element of `runs`.

@@ -3,16 +3,23 @@
 
 pub mod document;
 mod measured;
+pub mod over_seeds;
+mod parts;
 pub mod phases;
 mod pool;
+mod resume;
 mod rows;
 mod simulate;
 pub mod sweep;
+pub mod tables;
 pub mod text;
 
 use crate::{KeyError, Plan, Planned};
 use document::{FailedRun, SimReport};
 pub use measured::Measured;
+pub use parts::RunTables;
+use pool::Extras;
+pub use resume::Resume;
 pub use simulate::{Failed, RunOptions};
 
 /// Callbacks for stop and progress of a run.
@@ -90,15 +97,27 @@ pub fn run(
     watch: &Watch<'_>,
 ) -> Result<SimReport, RunError> {
     let plans = seeds.all(planned);
-    let documents = pool::run_all(&options.name, &plans, Some(options), watch);
+    let tables = options.tables.as_deref();
+    let extras = Extras { requested: Some(options), tables, resume: None };
+    let documents = pool::run_all(&options.name, &plans, &extras, watch);
     let documents = documents.map_err(|(at, failed)| {
-        let document = FailedRun::new(&options.name, &plans[at], &options.assumed, &failed);
+        let document = FailedRun::new(options, &plans[at], &failed);
         RunError::Failed(failed, Box::new(document))
     })?;
-    let mut finished = documents.into_iter().flatten();
-    let mut document = finished.next().expect("the first one always runs");
-    let whole = finished.filter(|document| !document.interrupted);
-    document.runs = whole.map(|document| document.as_run()).collect();
-    document.interrupted |= document.runs.len() + 1 < plans.len();
-    Ok(document)
+    if let Some(tables) = tables {
+        tables.write_runs(&plans, &documents);
+    }
+    let is_whole = |(at, document): &(usize, SimReport)| *at == 0 || !document.interrupted;
+    let all = documents.into_iter().flatten().enumerate().filter(is_whole);
+    let all: Vec<SimReport> = all.map(|(_, document)| document).collect();
+    let interrupted = all.len() < plans.len() || all.iter().any(|document| document.interrupted);
+    let document = SimReport::with_runs(all).expect("the first one always runs");
+    Ok(SimReport { interrupted, plan_text: options.text.clone(), ..document })
+}
+
+/// Returns the text of a plan followed by the settings of the option `--set` as comments, which
+/// results contain.
+pub fn text_with_settings(plan: &Plan, set: &[String]) -> String {
+    let set = set.iter().map(|setting| format!("\n# --set {setting}"));
+    set.fold(plan.text.to_string(), |text, line| text + &line)
 }

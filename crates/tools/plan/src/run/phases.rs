@@ -1,7 +1,7 @@
 //! `--phases`: the worst of several trials with different phases.
 
 use super::document::{FailedRun, SimReport};
-use super::pool;
+use super::pool::{self, Extras};
 use super::simulate::{Failed, RunOptions};
 use super::text::us;
 use super::{RunError, Seeds, Shifts, Watch};
@@ -119,26 +119,32 @@ pub fn run(
     let name = &options.name.clone();
     let trials = Trials::new(plan, seeds, shifts)?;
     let failed = |(at, mut failed): (usize, Failed)| {
-        let document = FailedRun::new(name, &trials.plans[at], &options.assumed, &failed);
+        let document = FailedRun::new(&options, &trials.plans[at], &failed);
         if at > 0 {
             failed.why = format!("{}; trial {at}: {}", failed.why, words(trials.set(at)));
         }
         RunError::Failed(failed, Box::new(document))
     };
-    let all = pool::run_all(name, &trials.plans, None, watch).map_err(failed)?;
+    let extras = Extras { tables: options.tables.as_deref(), ..Extras::default() };
+    let all = pool::run_all(name, &trials.plans, &extras, watch).map_err(failed)?;
     let phases = Phases::new(&trials, &all);
     let interrupted = (watch.is_stopped)();
+    if let Some(tables) = &options.tables {
+        tables.write_runs(&trials.plans, &all);
+    }
     // The plan as written runs once more, for limits and files.
     let is_written = phases.is_some() && !interrupted;
     let mut documents = match &phases {
         Some(phases) if is_written => {
             let options = RunOptions { phases: Some(phases.page()), ..options.clone() };
-            pool::run_all(name, &trials.plans[..1], Some(&options), watch).map_err(failed)?
+            let extras = Extras { requested: Some(&options), ..Extras::default() };
+            pool::run_all(name, &trials.plans[..1], &extras, watch).map_err(failed)?
         }
         _ => all,
     };
     let mut document = documents.swap_remove(0).expect("the first one always runs");
     document.interrupted |= interrupted;
+    document.plan_text = options.text.clone();
     document.phases = phases;
     Ok((document, is_written))
 }
@@ -166,8 +172,7 @@ impl Phases {
         let observed: Vec<_> = observed.collect();
         let requirements = (0..written.requirements.len()).map(|row| {
             let row = |document: &SimReport| document.requirements[row].clone();
-            let badness = |row: Row| (!row.holds, row.worst_ns, row.late);
-            let (at, _) = largest(all.iter().map(|(_, document)| badness(row(document))));
+            let (at, _) = largest(all.iter().map(|(_, document)| row(document).badness()));
             let (trial, document) = all[at];
             TriedRequirement { row: row(document), trial }
         });

@@ -2,6 +2,8 @@
 
 use super::Watch;
 use super::document::SimReport;
+use super::parts::RunTables;
+use super::resume::Resume;
 use super::simulate::{Failed, RunOptions, RunProgress, simulate_plan};
 use crate::Planned;
 use sim::workload::Workload;
@@ -10,33 +12,56 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Runs all simulations, the first with the `requested` files. Documents have the order of the
-/// plans. After a stop, plans that have not begun have no result, except for the first one. The
-/// error is the first one in the order of the plans, with its index.
+/// Outputs of simulations in addition to their documents.
+#[derive(Clone, Copy, Default)]
+pub struct Extras<'a> {
+    /// Files of the first simulation.
+    pub requested: Option<&'a RunOptions>,
+    /// Tables of all simulations.
+    pub tables: Option<&'a RunTables>,
+    /// Simulations of earlier calls.
+    pub resume: Option<&'a Resume>,
+}
+
+/// Runs all simulations that no earlier call has finished. Documents have the order of the plans.
+/// After a stop, plans that have not begun have no result, except for the first one. The error is
+/// the first one in the order of the plans, with its index.
 pub fn run_all(
     name: &str,
     plans: &[Planned],
-    requested: Option<&RunOptions>,
+    extras: &Extras<'_>,
     watch: &Watch<'_>,
 ) -> Result<Vec<Option<SimReport>>, (usize, Failed)> {
+    let known = extras.resume.map(|resume| resume.finished(name, plans.len(), extras.tables));
+    let mut done: Vec<Option<Result<SimReport, Failed>>> = match known {
+        Some(known) => known.into_iter().map(|document| document.map(Ok)).collect(),
+        None => vec![None; plans.len()],
+    };
+    let is_known: Vec<bool> = done.iter().map(Option::is_some).collect();
+    let Extras { requested, tables, .. } = *extras;
     let is_stopped = watch.is_stopped;
     let next = AtomicUsize::new(0);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let paces: Vec<Arc<RunProgress>> = plans.iter().map(|_| Arc::default()).collect();
-    let commands: Option<u64> = plans.iter().map(expected).sum();
-    let mut done: Vec<Option<Result<SimReport, Failed>>> = vec![None; plans.len()];
+    let rest = plans.iter().zip(&is_known).filter(|(_, is_known)| !**is_known);
+    let commands: Option<u64> = rest.map(|(plan, _)| expected(plan)).sum();
     std::thread::scope(|scope| {
         let (send, receive) = channel();
         for _ in 0..cores.min(plans.len()) {
             let (send, next, paces) = (send.clone(), &next, &paces);
+            let is_known = &is_known;
             scope.spawn(move || {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(plan) = plans.get(at).filter(|_| at == 0 || !is_stopped()) else {
                         break;
                     };
+                    if is_known[at] {
+                        continue;
+                    }
                     let requested = requested.filter(|_| at == 0);
-                    let result = simulate_plan(name, plan, &paces[at], requested, is_stopped);
+                    let part = tables.map(|tables| tables.begin(at));
+                    let result = simulate_plan(name, plan, &paces[at], requested, part, is_stopped);
                     let document = result.map(|results| SimReport::new(name, plan, &results));
                     if send.send((at, document)).is_err() {
                         break;
@@ -47,7 +72,12 @@ pub fn run_all(
         drop(send);
         loop {
             match receive.recv_timeout(Duration::from_millis(100)) {
-                Ok((at, document)) => done[at] = Some(document),
+                Ok((at, document)) => {
+                    if let (Some(resume), Ok(document)) = (extras.resume, &document) {
+                        resume.append(at, document);
+                    }
+                    done[at] = Some(document);
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     (watch.progress)(Some(&state(&paces, commands, &done)))
                 }

@@ -3,11 +3,12 @@
 use crate::Recording;
 use crate::simulate::requirements;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sim::world::HostReport;
+use std::borrow::Cow;
 
 /// A latency in nanoseconds, all zero without samples. No sample is left out.
-#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]
 pub struct SimLatency {
     /// Number of samples.
     pub n: u64,
@@ -33,7 +34,7 @@ pub struct SimLatency {
 
 /// A stream of `[traffic.NAME]`, from the beginning of the simulation. Frames that are neither in
 /// `arrived` nor in `lost` were in flight at the end.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Stream {
     /// Name of the stream.
     pub name: String,
@@ -60,7 +61,7 @@ pub struct Stream {
 
 /// A class of a port to which streams offer more than the port can carry, according to the plan
 /// alone.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Overload {
     /// The port, and the far end of its cable.
     pub port: String,
@@ -75,7 +76,7 @@ pub struct Overload {
 }
 
 /// A port of a station or bridge, from the beginning of the simulation.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Port {
     /// The station, or the bridge and its port, and the far end of the cable.
     pub name: String,
@@ -94,7 +95,7 @@ pub struct Port {
 }
 
 /// A class of a port in which frames waited.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct PortClass {
     /// Number of the class, 0 to 7.
     pub class: usize,
@@ -110,7 +111,7 @@ pub struct PortClass {
 }
 
 /// The extremes of a credit.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Credit {
     /// The lowest credit in bits.
     pub lowest: f64,
@@ -119,7 +120,7 @@ pub struct Credit {
 }
 
 /// A host of a simulation.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Host {
     /// Name of the host.
     pub host: String,
@@ -157,7 +158,7 @@ pub struct Host {
 }
 
 /// Pushes of a host, and their use by its device nodes.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct SimPush {
     /// Messages sent, including those that only invalidate pushed bytes.
     pub messages: u64,
@@ -180,10 +181,10 @@ pub struct SimPush {
 }
 
 /// Commands that were not pushed, or pushed only in part, for one reason.
-#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct SimNotPushed {
     /// The reason (docs/push.md#why-a-command-is-not-pushed).
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// Number of commands.
     pub commands: u64,
 }
@@ -205,7 +206,7 @@ impl SimPush {
                 .pushed
                 .not_pushed
                 .iter()
-                .map(|(reason, commands)| SimNotPushed { reason: reason.name(), commands })
+                .map(|(reason, commands)| SimNotPushed { reason: reason.name().into(), commands })
                 .collect(),
         };
         (messages > 0 || !pushed.not_pushed.is_empty()).then_some(pushed)
@@ -213,12 +214,12 @@ impl SimPush {
 }
 
 /// A recording that was replayed.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Replayed {
     /// The files of the recording.
     pub files: Vec<String>,
     /// Point at which the TLPs were recorded: `root port`, `switch` or `device port`.
-    pub at: &'static str,
+    pub at: Cow<'static, str>,
     /// Latency of the recorded commands at that point, from the submission doorbell to the
     /// completion head doorbell, to compare with `root_port_ns`.
     pub latency_ns: SimLatency,
@@ -234,7 +235,7 @@ impl From<&Recording> for Replayed {
     fn from(recording: &Recording) -> Self {
         Self {
             files: recording.files.iter().map(|file| file.display().to_string()).collect(),
-            at: recording.at,
+            at: recording.at.into(),
             latency_ns: recording.latency.summary().into(),
             commands: recording.operations.len() as u64,
             left_out: recording.left_out,
@@ -244,7 +245,7 @@ impl From<&Recording> for Replayed {
 }
 
 /// The time of commands by segment. The sum of the `ns` of each list is exactly its total.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct SimSegments {
     /// Mean over all commands.
     pub mean: Vec<SimSegment>,
@@ -257,7 +258,7 @@ pub struct SimSegments {
 }
 
 /// Sums of segments, in nanoseconds.
-#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct SegmentTotals {
     /// Sum of `mean`.
     pub mean: u64,
@@ -268,16 +269,16 @@ pub struct SegmentTotals {
 }
 
 /// The time in one segment. Segments without time are left out.
-#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct SimSegment {
     /// Name of the segment (docs/model.md#where-the-time-of-a-command-goes).
-    pub segment: &'static str,
+    pub segment: Cow<'static, str>,
     /// Time in the segment.
     pub ns: u64,
 }
 
 /// One direction of a PCIe link or cable, while the workloads ran.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct SimLink {
     /// Sender and receiver, with the names of the plan.
     pub link: String,
@@ -292,7 +293,7 @@ pub struct SimLink {
 }
 
 /// One direction of a tunnel, while the workloads ran.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct SimTunnel {
     /// The drive at the end of the tunnel, and the direction.
     pub tunnel: String,
@@ -305,7 +306,7 @@ pub struct SimTunnel {
 }
 
 /// A run with a further seed.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct SimRun {
     /// Seed of all random numbers.
     pub seed: u64,

@@ -1,5 +1,6 @@
 //! Running a simulation, with observers.
 
+use super::parts::{CommandPart, RunTables};
 use crate::Planned;
 use crate::simulate::limits::{Assumptions, Row};
 use crate::simulate::requirements::{self, Deadlines};
@@ -143,6 +144,8 @@ pub struct RunOptions {
     pub text: String,
     /// Results of other phases, for the page.
     pub phases: Option<PagePhases>,
+    /// Tables of all runs.
+    pub tables: Option<Arc<RunTables>>,
 }
 
 /// Why a simulation failed, or its outputs could not be written.
@@ -169,6 +172,8 @@ pub struct Results {
     pub requirements: Vec<requirements::Row>,
     /// Whether the simulation was stopped before its end.
     pub interrupted: bool,
+    /// The reason why the part of the simulation is incomplete.
+    pub part_failed: Option<String>,
 }
 
 /// Returns the plan's remarks on a run.
@@ -177,12 +182,13 @@ pub fn remarks(plan: &Planned, report: &Report) -> Vec<String> {
 }
 
 /// Runs a simulation to its end or until `stop` is set. Collects the durations of commands, and
-/// limits if anything is `requested`.
+/// limits if anything is `requested`. Writes the commands into `part`.
 pub fn simulate_plan(
     name: &str,
     plan: &Planned,
     pace: &Arc<RunProgress>,
     requested: Option<&RunOptions>,
+    part: Option<CommandPart>,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Results, Failed> {
     let config = &plan.config;
@@ -196,6 +202,8 @@ pub fn simulate_plan(
     let mut observers: Vec<Box<dyn Observer>> =
         vec![Box::new(counter), Box::new(deadlines.clone())];
     observers.extend(outputs.iter().map(Outputs::observer));
+    let part = part.map(Shared::new);
+    observers.extend(part.iter().map(|part| Box::new(part.clone()) as Box<dyn Observer>));
     let result = simulate(config, observers, pace, is_stopped);
     let requirements = |report: &Report| requirements::rows(&deadlines.0.borrow(), report);
     let mut limits = Vec::new();
@@ -228,7 +236,8 @@ pub fn simulate_plan(
     }
     let commands = Rc::try_unwrap(commands).expect("the world is gone").into_inner();
     let requirements = requirements(&report);
-    Ok(Results { report, commands, limits, requirements, interrupted: !is_done })
+    let part_failed = part.and_then(|part| part.0.borrow_mut().finish());
+    Ok(Results { report, commands, limits, requirements, interrupted: !is_done, part_failed })
 }
 
 #[cfg(test)]

@@ -2,9 +2,12 @@
 
 mod pictures;
 
-use super::document::{SimReport, Stream, SweepDocument};
+use super::document::{SimLatency, SimReport, Stream, SweepDocument};
+use super::over_seeds::{Estimate, OverSeeds, StreamOverSeeds, interval_us};
+use super::parts::{RunTables, Simulated};
 use super::phases::{Phases, Trials, words};
-use super::pool;
+use super::pool::{self, Extras};
+use super::resume::Resume;
 use super::text::us;
 use super::{RunError, Seeds, Shifts, Watch};
 use crate::simulate::OutputFiles;
@@ -23,12 +26,26 @@ pub struct Sweep {
     values: Vec<String>,
 }
 
-/// A combination: its settings, and its simulations: one, or one per phase.
+/// A combination: its settings, and its simulations: one per seed or phase.
 struct Point {
     set: Vec<(String, String)>,
     values: Vec<String>,
     trials: Option<Trials>,
     plans: Vec<Planned>,
+    simulations: usize,
+}
+
+/// The results of a sweep in addition to its document.
+#[derive(Clone, Copy)]
+pub struct SweepOptions<'a> {
+    /// Name of the plan.
+    pub name: &'a str,
+    /// Text of the plan, with the settings.
+    pub text: &'a str,
+    /// Tables of all simulations.
+    pub tables: Option<&'a RunTables>,
+    /// Simulations of earlier calls.
+    pub resume: Option<&'a Resume>,
 }
 
 /// Every combination of the values of several keys.
@@ -39,8 +56,8 @@ pub struct Combinations {
 }
 
 impl Combinations {
-    /// Builds the combinations of `sweeps`, each in all phases of `shifts`. The error is a mistake
-    /// in the plan, or too many simulations.
+    /// Builds the combinations of `sweeps`, each with all seeds, or in all phases of `shifts`. The
+    /// error is a mistake in the plan, or too many simulations.
     pub fn new(
         plan: &Plan,
         sweeps: &[Sweep],
@@ -48,13 +65,12 @@ impl Combinations {
         shifts: Option<&Shifts>,
     ) -> Result<Self, RunError> {
         let all = product(sweeps);
-        let phases = shifts.map_or(1, |shifts| shifts.trials);
-        let simulations = (all.len() as u64).saturating_mul(phases);
-        if simulations > MOST {
-            return Err(RunError::Usage(format!("{simulations} simulations: at most {MOST}")));
-        }
+        let each = shifts.map_or(seeds.runs.unwrap_or(1), |shifts| shifts.trials);
+        check_count((all.len() as u64).saturating_mul(each))?;
         let point = |values| Point::new(plan, sweeps, values, (seeds, shifts));
         let mut points = all.into_iter().map(point).collect::<Result<Vec<_>, _>>()?;
+        // The plan can have `runs`, which may differ between combinations.
+        check_count(points.iter().map(|point| point.simulations as u64).sum())?;
         let plans = points.iter_mut().flat_map(|point| std::mem::take(&mut point.plans)).collect();
         Ok(Self { sweeps: sweeps.to_vec(), points, plans })
     }
@@ -68,29 +84,72 @@ impl Combinations {
     ///
     /// # Errors
     /// If a run fails: the reason, and the values of the combination.
-    pub fn run(&self, name: &str, watch: &Watch<'_>) -> Result<SweepDocument, Failure> {
-        let Self { sweeps, points, plans } = self;
-        let each = plans.len() / points.len();
-        let documents = pool::run_all(name, plans, None, watch).map_err(|(at, failed)| {
-            let set = points[at / each].words(at % each);
-            Failure(format!("{}; {set}", failed.why))
-        })?;
-        let mut documents = documents.into_iter();
-        let finished = points.iter().filter_map(|point| {
-            let mut own: Vec<_> = documents.by_ref().take(each).collect();
-            // A combination is complete if all its phases have ended.
-            if own.iter().flatten().filter(|document| !document.interrupted).count() < each {
-                return None;
-            }
-            let phases = point.trials.as_ref().and_then(|trials| Phases::new(trials, &own));
-            let document = own.swap_remove(0)?;
-            let keys = sweeps.iter().map(|sweep| sweep.key.clone());
+    pub fn run(
+        &self,
+        options: &SweepOptions<'_>,
+        watch: &Watch<'_>,
+    ) -> Result<SweepDocument, Failure> {
+        let SweepOptions { name, text, tables, resume } = *options;
+        let extras = Extras { requested: None, tables, resume };
+        let documents =
+            pool::run_all(name, &self.plans, &extras, watch).map_err(|(at, failed)| {
+                let set = self.places().nth(at).map(|(point, trial)| point.words(trial));
+                Failure(format!("{}; {}", failed.why, set.unwrap_or_default()))
+            })?;
+        let mut rest = &documents[..];
+        let is_whole = |own: &[Option<SimReport>]| {
+            own.iter().all(|one| one.as_ref().is_some_and(|document| !document.interrupted))
+        };
+        // A combination is complete if all its seeds and phases have ended.
+        let complete: Vec<Option<&[_]>> = self
+            .points
+            .iter()
+            .map(|point| {
+                let (own, others) = rest.split_at(point.simulations);
+                rest = others;
+                is_whole(own).then_some(own)
+            })
+            .collect();
+        let interrupted = complete.iter().any(Option::is_none);
+        if let Some(tables) = tables {
+            let is_complete: Vec<bool> = complete.iter().map(Option::is_some).collect();
+            self.write(tables, &documents, &is_complete);
+        }
+        let combination = |(point, own): (&Point, Option<&[Option<SimReport>]>)| {
+            let own = own?;
+            let keys = self.sweeps.iter().map(|sweep| sweep.key.clone());
             let set = keys.zip(point.values.iter().cloned()).collect();
-            Some(SimReport { phases, set, ..document })
+            let document = match &point.trials {
+                Some(trials) => {
+                    let phases = Phases::new(trials, own);
+                    SimReport { phases, ..own[0].clone()? }
+                }
+                None => SimReport::with_runs(own.iter().flatten().cloned().collect())?,
+            };
+            Some(SimReport { set, ..document })
+        };
+        let combinations = self.points.iter().zip(complete).filter_map(combination).collect();
+        Ok(SweepDocument::new((name, text), combinations, interrupted))
+    }
+
+    /// Returns the combination of each simulation, and the number of the simulation in it.
+    fn places(&self) -> impl Iterator<Item = (&Point, usize)> {
+        self.points.iter().flat_map(|point| (0..point.simulations).map(move |at| (point, at)))
+    }
+
+    /// Writes the tables of all complete combinations.
+    fn write(&self, tables: &RunTables, documents: &[Option<SimReport>], is_complete: &[bool]) {
+        let settings: Vec<String> = self.points.iter().map(Point::settings).collect();
+        let points = settings.iter().zip(is_complete).zip(&self.points);
+        let places = points.flat_map(|((set, is_complete), point)| {
+            (0..point.simulations).map(move |run| (set, *is_complete, run as u64))
         });
-        let combinations: Vec<_> = finished.collect();
-        let interrupted = combinations.len() < points.len();
-        Ok(SweepDocument::new(name, combinations, interrupted))
+        let simulations = places.zip(&self.plans).zip(documents).enumerate();
+        let simulated = simulations.filter_map(|(part, ((place, planned), document))| {
+            let ((set, true, run), Some(document)) = (place, document) else { return None };
+            Some(Simulated { part, run, set, planned, document })
+        });
+        tables.write(simulated, !is_complete.contains(&false));
     }
 
     /// Formats the document as text.
@@ -139,9 +198,16 @@ impl Point {
                 let plans = std::mem::take(&mut trials.plans);
                 (Some(trials), plans)
             }
-            None => (None, vec![seeds.built(&one)?]),
+            None => (None, seeds.all(&seeds.built(&one)?)),
         };
-        Ok(Self { set, values, trials, plans })
+        let simulations = plans.len();
+        Ok(Self { set, values, trials, plans, simulations })
+    }
+
+    /// Returns the settings as text.
+    fn settings(&self) -> String {
+        let setting = |(key, value): &(String, String)| format!("{key}={value}");
+        self.set.iter().map(setting).collect::<Vec<_>>().join(" ")
     }
 
     fn words(&self, trial: usize) -> String {
@@ -179,6 +245,19 @@ pub fn plans(
     product(sweeps).into_iter().map(point).collect()
 }
 
+impl std::fmt::Display for Sweep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={}", self.key, self.values.join(","))
+    }
+}
+
+fn check_count(simulations: u64) -> Result<(), RunError> {
+    match simulations {
+        0..=MOST => Ok(()),
+        _ => Err(RunError::Usage(format!("{simulations} simulations: at most {MOST}"))),
+    }
+}
+
 /// Returns all combinations. The last key varies fastest.
 fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
     let mut points = vec![Vec::new()];
@@ -197,53 +276,92 @@ type Column = (&'static str, Has, fn(&SimReport) -> String);
 
 type Has = fn(&SimReport) -> bool;
 
-const ALL: Has = |_| true;
 const OF_HOSTS: Has = |document| !document.hosts.is_empty();
 const OF_STREAMS: Has = |document| document.hosts.is_empty();
 const OF_PHASES: Has = |document| document.phases.is_some();
+const OF_SEEDS: Has = |document| mean(document).is_some();
+const OF_ONE_SEED: Has = |document| document.over_seeds.is_none();
 const REQUIRED: Has = |document| document.verdict().is_some();
 
 const REQUIREMENTS: &str = "requirements";
 
-const COLUMNS: [Column; 14] = [
-    ("n", OF_HOSTS, |document| document.latency_ns.n.to_string()),
-    ("mean us", OF_HOSTS, |document| us(document.latency_ns.mean)),
-    ("p50 us", OF_HOSTS, |document| us(document.latency_ns.p50)),
-    ("p99 us", OF_HOSTS, |document| us(document.latency_ns.p99)),
-    ("max us", OF_HOSTS, |document| us(document.latency_ns.max)),
-    ("sent", OF_STREAMS, |document| sum(document, |stream| stream.sent)),
-    ("lost", OF_STREAMS, |document| sum(document, |stream| stream.lost)),
+const COLUMNS: [Column; 16] = [
+    ("n", OF_HOSTS, |document| latency(document).n.to_string()),
+    ("mean us", OF_HOSTS, |document| {
+        us(mean(document).map_or(document.latency_ns.mean, |mean| mean.mean as u64))
+    }),
+    ("deviation us", OF_SEEDS, |document| {
+        mean(document).map_or_else(|| "-".to_owned(), |mean| us(mean.deviation as u64))
+    }),
+    ("95 % interval us", OF_SEEDS, |document| {
+        mean(document).map_or_else(|| "-".to_owned(), interval_us)
+    }),
+    ("p50 us", OF_HOSTS, |document| us(latency(document).p50)),
+    ("p99 us", OF_HOSTS, |document| us(latency(document).p99)),
+    ("max us", OF_HOSTS, |document| us(latency(document).max)),
+    ("sent", OF_STREAMS, |document| sum(document, |stream| stream.sent, |all| all.sent)),
+    ("lost", OF_STREAMS, |document| sum(document, |stream| stream.lost, |all| all.lost)),
     ("longest us", OF_STREAMS, |document| us(longest(document))),
     ("in all phases us", OF_PHASES, |document| {
         us(document.phases.as_ref().map_or(0, Phases::largest_ns))
     }),
-    ("IOPS", OF_HOSTS, |document| document.iops.to_string()),
+    ("IOPS", OF_HOSTS, |document| {
+        value(document, document.iops, |all| all.iops.as_ref()).to_string()
+    }),
     ("MB/s", OF_HOSTS, |document| {
-        let rate = document.bytes_per_s;
+        let rate = value(document, document.bytes_per_s, |all| all.bytes_per_s.as_ref());
         format!("{}.{}", rate / 1_000_000, rate / 100_000 % 10)
     }),
-    ("fairness", OF_HOSTS, |document| {
-        document.fairness.map_or_else(|| "-".to_owned(), |index| format!("{index:.4}"))
-    }),
-    ("busiest link", ALL, |document| {
+    (
+        "fairness",
+        |document| OF_HOSTS(document) && OF_ONE_SEED(document),
+        |document| document.fairness.map_or_else(|| "-".to_owned(), |index| format!("{index:.4}")),
+    ),
+    ("busiest link", OF_ONE_SEED, |document| {
         let busiest = document.links.iter().map(|link| link.utilisation_ppm).max().unwrap_or(0);
         format!("{}.{} %", busiest / 10_000, busiest / 1000 % 10)
     }),
     (REQUIREMENTS, REQUIRED, |document| document.verdict().unwrap_or_else(|| "-".to_owned())),
 ];
 
+/// Returns the mean latency over several seeds of a plan with hosts.
+fn mean(document: &SimReport) -> Option<&Estimate> {
+    document.over_seeds.as_ref()?.mean_latency_ns.as_ref()
+}
+
+/// Returns the mean over several seeds, or the value of the only seed.
+fn value(document: &SimReport, one: u64, mean: fn(&OverSeeds) -> Option<&Estimate>) -> u64 {
+    document.over_seeds.as_ref().and_then(mean).map_or(one, |mean| mean.mean as u64)
+}
+
+/// Returns the latency of the transfers of all seeds.
+fn latency(document: &SimReport) -> SimLatency {
+    document.over_seeds.as_ref().map_or(document.latency_ns, |all| all.latency_ns)
+}
+
 /// Returns the alignment of a column: numbers, except for one column of words.
 fn align(head: &str) -> Align {
     if head == REQUIREMENTS { Align::Wrap } else { Align::Right }
 }
 
-fn sum(document: &SimReport, field: fn(&Stream) -> u64) -> String {
-    document.streams.iter().map(field).sum::<u64>().to_string()
+/// Returns the sum of a count over all streams and seeds.
+fn sum(
+    document: &SimReport,
+    one: fn(&Stream) -> u64,
+    over_seeds: fn(&StreamOverSeeds) -> u64,
+) -> String {
+    let sum: u64 = match &document.over_seeds {
+        Some(all) => all.streams.iter().map(over_seeds).sum(),
+        None => document.streams.iter().map(one).sum(),
+    };
+    sum.to_string()
 }
 
-/// Returns the longest latency of any stream in nanoseconds.
+/// Returns the longest latency of any stream and seed in nanoseconds.
 fn longest(document: &SimReport) -> u64 {
-    document.streams.iter().map(|stream| stream.latency_ns.max).max().unwrap_or(0)
+    let first = document.streams.iter().map(|stream| stream.latency_ns.max);
+    let seeds = document.over_seeds.iter().flat_map(|all| &all.streams);
+    first.chain(seeds.map(|stream| stream.latency_ns.max)).max().unwrap_or(0)
 }
 
 /// Returns the table: a heading of keys and columns, then one row per combination.
@@ -293,5 +411,7 @@ fn page(name: &str, sweeps: &[Sweep], document: &SweepDocument) -> String {
     rows.for_each(|row| table.row(row));
     page.table(&table);
     page.figures(&pictures::all(sweeps, documents));
+    page.section("The plan");
+    page.preformatted(&document.plan_text);
     finish_with_data(page, "JSON", document)
 }

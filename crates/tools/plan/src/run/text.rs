@@ -4,6 +4,7 @@ use super::document::{
     Credit, Port, PortClass, Replayed, SimLatency, SimLink, SimPush, SimReport, SimSegment,
     SimTunnel, Stream, World,
 };
+use super::over_seeds::OverSeeds;
 use crate::simulate::{clocks, handled, requirements};
 use report::Align::{Left, Right};
 use report::document::INTERRUPTED;
@@ -76,6 +77,7 @@ pub fn text(document: &SimReport) -> String {
     if !document.runs.is_empty() {
         out += &runs(document);
     }
+    out += &document.over_seeds.as_ref().map_or_else(String::new, OverSeeds::text);
     out
 }
 

@@ -4,14 +4,14 @@ use super::places;
 use report::Align::{Left, Right};
 use report::{Column, Table, time};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sim::Config;
 use sim::network::{ClockReport, EdgeReport, TimeConfig};
 use sim::world::Report;
 use wire::Instant;
 
 /// A clock. Offsets are relative to the clock of the best grandmaster with power.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Clock {
     /// Name of the station or bridge.
     pub name: String,
@@ -35,7 +35,7 @@ pub struct Clock {
 
 /// Errors of a port's gate edges: the difference between actual and scheduled time, after the
 /// port's clock was first locked to the reference.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct GateEdges {
     /// Name of the port.
     pub port: String,

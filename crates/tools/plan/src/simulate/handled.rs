@@ -3,14 +3,15 @@
 use report::Align::{Left, Right};
 use report::{Column, Table};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sim::ethernet::streams::Counters;
 use sim::world::Report;
+use std::borrow::Cow;
 use tsn::psfp::Reason;
 use wire::Instant;
 
 /// Replication and elimination of a stream at a node (IEEE 802.1CB-2017, 10.8 and 10.9).
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Elimination {
     /// Name of the stream. `NAME back` is the reverse direction of a stream with `both`.
     pub stream: String,
@@ -44,7 +45,7 @@ pub struct Elimination {
 }
 
 /// The filter of a stream at a bridge (IEEE 802.1Q-2022, 12.31.2).
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Policing {
     /// Name of the stream.
     pub stream: String,
@@ -65,7 +66,7 @@ pub struct Policing {
     pub red: u64,
     /// Reason why the stream was blocked permanently: `too long`, `gate closed`, `octets of the
     /// gate` or `red`; null if it was not blocked.
-    pub blocked: Option<&'static str>,
+    pub blocked: Option<Cow<'static, str>>,
     /// Time at which the stream was blocked; null if it was not blocked.
     pub blocked_at_ns: Option<u64>,
 }
@@ -121,7 +122,7 @@ fn policing(stream: &str, node: &str, filter: tsn::psfp::Counters) -> Policing {
         not_passing_gate: filter.not_passing,
         yellow: filter.yellow,
         red: filter.red,
-        blocked: blocked.map(|(reason, _)| words(reason)),
+        blocked: blocked.map(|(reason, _)| words(reason).into()),
         blocked_at_ns: blocked.map(|(_, at)| at.since(Instant::ZERO).as_ns()),
     }
 }
@@ -174,7 +175,7 @@ pub fn policings(rows: &[Policing]) -> Table {
         ("gate closed", Right, |row| row.not_passing_gate.to_string()),
         ("yellow", Right, |row| row.yellow.to_string()),
         ("red", Right, |row| row.red.to_string()),
-        ("blocked for good", Left, |row| match (row.blocked, row.blocked_at_ns) {
+        ("blocked for good", Left, |row| match (&row.blocked, row.blocked_at_ns) {
             (Some(reason), Some(at)) => {
                 format!("{reason} at {}", report::time(at as f64))
             }

@@ -4,7 +4,7 @@ use super::limits::signed_time;
 use crate::{Bound, Requirement, Subject};
 use report::{Align, Column, FAIL, Table, time};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sim::measure::{CommandRecord, Observer};
 use sim::world::Report;
 use wire::Duration;
@@ -55,7 +55,7 @@ impl Observer for Deadlines {
 
 /// A requirement of the plan and the observed value. If a requirement does not hold, the exit
 /// status is 3; with `--sweep` if it does not hold in any combination.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[schemars(rename = "Requirement")]
 pub struct Row {
     /// `host NAME`, `drive NAME`, `stream NAME` or `stream NAME loss`.
@@ -74,9 +74,9 @@ pub struct Row {
     /// Whether nothing was late, at least one command or frame was counted, and no command of the
     /// host failed. For a loss: whether the share of lost frames is permitted.
     pub holds: bool,
-    /// The requirement in words.
-    #[serde(skip)]
-    limit: String,
+    /// Only for a loss: frames that may be lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permitted: Option<u64>,
 }
 
 /// Returns every requirement with the observed value.
@@ -95,8 +95,8 @@ fn row(requirement: &Requirement, seen: Seen, report: &Report) -> Row {
         (Bound::Loss(share), stream) => {
             let (sent, lost) = stream.map_or((0, 0), |stream| (stream.sent, stream.lost));
             let holds = sent > 0 && lost <= share.part_of(sent);
-            let limit = format!("{} lost", share.part_of(sent));
-            Row { count: sent, late: lost, holds, ..Row::new(name, limit) }
+            let permitted = Some(share.part_of(sent));
+            Row { count: sent, late: lost, holds, permitted, ..Row::new(name) }
         }
         (Bound::Deadline(deadline), stream) => {
             let seen = stream.map_or(seen, |stream| Seen {
@@ -117,16 +117,21 @@ fn row(requirement: &Requirement, seen: Seen, report: &Report) -> Row {
                 count: seen.count,
                 late: seen.late,
                 holds: seen.count > 0 && seen.late == 0 && failed == 0,
-                ..Row::new(name, time(limit as f64))
+                ..Row::new(name)
             }
         }
     }
 }
 
 impl Row {
-    fn new(name: String, limit: String) -> Self {
+    fn new(name: String) -> Self {
         let (limit_ns, worst_ns, margin_ns, count, late) = (None, None, None, 0, 0);
-        Self { name, limit_ns, worst_ns, margin_ns, count, late, holds: false, limit }
+        Self { name, limit_ns, worst_ns, margin_ns, count, late, holds: false, permitted: None }
+    }
+
+    /// Returns a key that is larger for a row that is further beyond its limit.
+    pub fn badness(&self) -> impl Ord + use<> {
+        (!self.holds, self.worst_ns, self.late)
     }
 
     /// Returns pass or fail.
@@ -190,7 +195,10 @@ const COLUMNS: [Column<Row>; 7] = {
     use Align::{Left, Right};
     [
         ("requirement", Left, |row| row.name.clone()),
-        ("at most", Right, |row| row.limit.clone()),
+        ("at most", Right, |row| match (row.limit_ns, row.permitted) {
+            (Some(ns), _) => time(ns as f64),
+            (None, permitted) => format!("{} lost", permitted.unwrap_or(0)),
+        }),
         ("largest observed", Right, |row| match (row.limit_ns, row.worst_ns) {
             (None, _) => format!("{} lost", row.late),
             (_, Some(ns)) => time(ns as f64),
@@ -211,11 +219,11 @@ mod tests {
 
     fn deadline(margin_ns: Option<i64>, holds: bool) -> Row {
         let (limit_ns, count) = (Some(1_000), 1);
-        Row { limit_ns, margin_ns, count, holds, ..Row::new("host a".into(), "1 us".into()) }
+        Row { limit_ns, margin_ns, count, holds, ..Row::new("host a".into()) }
     }
 
     fn loss(late: u64) -> Row {
-        Row { late, holds: late == 0, ..Row::new("stream s loss".into(), "0 lost".into()) }
+        Row { late, holds: late == 0, ..Row::new("stream s loss".into()) }
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn policed_camera_does_not_change_drive_latency() {
     let (_, rows) = handled::rows(&report, &planned.identified, &named);
     let [row] = &rows[..] else { panic!("one filter: {rows:?}") };
     assert_eq!(
-        (row.stream.as_str(), row.node.as_str(), row.blocked),
+        (row.stream.as_str(), row.node.as_str(), row.blocked.as_deref()),
         ("camera", "switch", Some("red"))
     );
     let at = row.blocked_at_ns.expect("it was blocked");

@@ -1,0 +1,226 @@
+//! The tables of the simulations of a run, a sweep or phases.
+//!
+//! Simulations run in parallel. Each writes its commands into a file of its own, the *part*. When
+//! all have ended, the tables are written from parts and documents in the order of the simulations,
+//! and the parts are removed. Memory is bounded for any number of commands.
+
+use super::document::SimReport;
+use super::tables::{CommandRow, RowOrigin, TableFolders, Tables};
+use crate::Planned;
+use report::{Failure, Outcome};
+use sim::measure::{CommandRecord, Observer, Op, STAGES};
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Name of the folder of the parts.
+const PARTS: &str = "parts";
+/// Name of the plan's file.
+const PLAN: &str = "plan.toml";
+/// Numbers of a command in a part: host, drive, queue, operation, begin and latency in ns, then the
+/// stages in ns, each with eight bytes, least significant byte first.
+const NUMBERS: usize = 6 + STAGES;
+const BYTES: u64 = 8 * NUMBERS as u64;
+
+/// The tables of the simulations of one call. The first error of a file is kept until
+/// [`finish`](Self::finish), so results can be printed before.
+#[derive(Debug)]
+pub struct RunTables {
+    folders: TableFolders,
+    parts: PathBuf,
+    /// Text of the plan.
+    plan: String,
+    /// Whether a further call can continue with the parts.
+    resumes: bool,
+    /// Whether the tables are written.
+    is_written: AtomicBool,
+    failure: Mutex<Option<Failure>>,
+}
+
+/// A simulation in the tables.
+pub(super) struct Simulated<'a> {
+    /// Number of the simulation's part.
+    pub part: usize,
+    pub run: u64,
+    pub set: &'a str,
+    pub planned: &'a Planned,
+    pub document: &'a SimReport,
+}
+
+impl RunTables {
+    /// Creates the folders, with the text of the plan; `None` if no folder is requested. A call
+    /// that `resumes` a sweep finds the parts of a previous call.
+    ///
+    /// # Errors
+    /// One line that names a folder with other files, or a folder that cannot be written.
+    pub fn create(
+        folders: TableFolders,
+        plan: &str,
+        resumes: bool,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(parts) = folders.all().next().map(|folder| folder.join(PARTS)) else {
+            return Ok(None);
+        };
+        folders.create(if resumes { &[PARTS, PLAN] } else { &[] })?;
+        let failed = |error| Failure(format!("cannot write {}: {error}", parts.display()));
+        fs::create_dir_all(&parts).map_err(failed)?;
+        for folder in folders.all() {
+            fs::write(folder.join(PLAN), plan).map_err(failed)?;
+        }
+        let (plan, is_written, failure) =
+            (plan.to_owned(), AtomicBool::new(false), Mutex::default());
+        Ok(Some(Self { folders, parts, plan, resumes, is_written, failure }))
+    }
+
+    fn part(&self, number: usize) -> PathBuf {
+        self.parts.join(number.to_string())
+    }
+
+    /// Returns whether the part has this number of commands.
+    pub(super) fn is_complete(&self, number: usize, commands: u64) -> bool {
+        let length = fs::metadata(self.part(number)).map(|metadata| metadata.len());
+        length.is_ok_and(|length| length == commands * BYTES)
+    }
+
+    /// Begins a part.
+    pub(super) fn begin(&self, number: usize) -> CommandPart {
+        CommandPart(File::create(self.part(number)).map(BufWriter::new))
+    }
+
+    /// Writes the tables of runs or trials that have no settings. Runs without a document have not
+    /// ended.
+    pub(super) fn write_runs(&self, plans: &[Planned], documents: &[Option<SimReport>]) {
+        let all = plans.iter().zip(documents).enumerate();
+        let all = all.filter_map(|(part, (planned, document))| {
+            let document = document.as_ref()?;
+            Some(Simulated { part, run: part as u64, set: "", planned, document })
+        });
+        self.write(all, true);
+    }
+
+    /// Writes the tables of these simulations. Writes nothing if some simulations are missing (not
+    /// `whole`) and a further call can run them.
+    pub(super) fn write<'a>(&self, all: impl IntoIterator<Item = Simulated<'a>>, whole: bool) {
+        if whole || !self.resumes {
+            self.is_written.store(true, Ordering::Relaxed);
+            *self.failure.lock().expect("no writer panics") = self.write_all(all).err();
+        }
+    }
+
+    fn write_all<'a>(&self, all: impl IntoIterator<Item = Simulated<'a>>) -> Outcome {
+        let Some(mut tables) = Tables::create(&self.folders)? else { return Ok(()) };
+        let mut incomplete = Ok(());
+        for Simulated { part, run, set, planned, document } in all {
+            let origin = RowOrigin { world: "sim", run, seed: document.seed, set };
+            let measured = &document.measured;
+            let copied = match &measured.part_failed {
+                Some(error) => Err(io::Error::other(error.clone())),
+                None => self.commands(part, measured.commands, (planned, &origin), &mut tables),
+            };
+            if let Err(error) = copied {
+                let path = self.part(part);
+                incomplete = Err(Failure(format!("cannot write {}: {error}", path.display())));
+            }
+            tables.document(&origin, document);
+        }
+        tables.finish(&self.plan).and(incomplete)
+    }
+
+    /// Copies the commands of a part.
+    fn commands(
+        &self,
+        part: usize,
+        count: u64,
+        (planned, origin): (&Planned, &RowOrigin<'_>),
+        tables: &mut Tables,
+    ) -> io::Result<()> {
+        let mut file = BufReader::with_capacity(1 << 18, File::open(self.part(part))?);
+        let mut bytes = [0; BYTES as usize];
+        for _ in 0..count {
+            file.read_exact(&mut bytes)?;
+            let mut numbers = [0; NUMBERS];
+            for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks().0) {
+                *number = u64::from_le_bytes(*bytes);
+            }
+            let [host, drive, queue, operation, since_ns, latency_ns, ref stages @ ..] = numbers;
+            let host = planned.hosts.get(host as usize).map_or("", String::as_str);
+            let operation =
+                Op::ALL.get(operation as usize).map_or("", |operation| operation.name());
+            let mut row = CommandRow {
+                host,
+                drive,
+                queue,
+                operation,
+                since_ns,
+                latency_ns,
+                stages: [None; _],
+            };
+            row.stages.iter_mut().zip(stages).for_each(|(stage, ns)| *stage = Some(*ns));
+            tables.command(origin, &row);
+        }
+        Ok(())
+    }
+
+    /// Returns the first error of a file.
+    ///
+    /// # Errors
+    /// One line that names the file.
+    pub fn finish(&self) -> Outcome {
+        self.failure.lock().expect("no writer panics").take().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for RunTables {
+    fn drop(&mut self) {
+        let is_written = self.is_written.load(Ordering::Relaxed);
+        if self.resumes && !is_written {
+            return;
+        }
+        // An error leaves files behind, which do no harm.
+        let _ = fs::remove_dir_all(&self.parts);
+        for folder in self.folders.all().filter(|_| !is_written) {
+            let _ = fs::remove_file(folder.join(PLAN)).and_then(|()| fs::remove_dir(folder));
+        }
+    }
+}
+
+/// A part that is being written. After the first error the simulation continues without it.
+#[derive(Debug)]
+pub(super) struct CommandPart(io::Result<BufWriter<File>>);
+
+impl CommandPart {
+    /// Ends the part. Returns the reason why the part is incomplete.
+    pub fn finish(&mut self) -> Option<String> {
+        let ended = self.0.as_mut().map(|file| file.flush().map_err(|error| error.to_string()));
+        match ended {
+            Ok(flushed) => flushed.err(),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+}
+
+impl Observer for CommandPart {
+    fn command(&mut self, record: &CommandRecord) {
+        let Ok(file) = &mut self.0 else { return };
+        let mut bytes = [0; BYTES as usize];
+        let span = record.until.since(record.since);
+        let start = [
+            record.host.into(),
+            record.drive.into(),
+            record.queue.into(),
+            record.op as u64,
+            record.since.as_ns(),
+            span.as_ns(),
+        ];
+        let stages = super::simulate::breakdown_in_ns(&record.breakdown);
+        let places = bytes.as_chunks_mut().0.iter_mut();
+        for (place, number) in places.zip(start.into_iter().chain(stages)) {
+            *place = u64::to_le_bytes(number);
+        }
+        if let Err(error) = file.write_all(&bytes) {
+            self.0 = Err(error);
+        }
+    }
+}

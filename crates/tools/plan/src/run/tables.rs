@@ -1,0 +1,329 @@
+//! Tables of results as CSV and Parquet, one file per table and format: `commands`, `stages`,
+//! `links`, `streams`, `histograms`. Both worlds write the same tables, so rows of a simulation and
+//! of its live run can be joined.
+//!
+//! Each row begins with the world, the run, its seed and the settings of a sweep. Times are whole
+//! nanoseconds.
+
+use super::document::{SimLink, SimReport, SimSegments, Stream};
+use columns::{Column, RowFiles, Schema, Targets, Value};
+use report::target::Target;
+use report::{Failure, Outcome};
+use sim::measure::STAGES;
+use stats::Latency;
+use std::fs;
+use std::path::{Path, PathBuf};
+use wire::Instant;
+
+const ORIGIN: [Column; 4] = [
+    Column::text("world"),
+    Column::unsigned("run", ""),
+    Column::unsigned("seed", ""),
+    Column::text("set"),
+];
+
+/// Returns the columns of the origin followed by the table's `own` columns.
+const fn after_origin<const N: usize, const ALL: usize>(own: [Column; N]) -> [Column; ALL] {
+    let mut all = [ORIGIN[0]; ALL];
+    let mut at = 0;
+    while at < ALL {
+        all[at] = if at < ORIGIN.len() { ORIGIN[at] } else { own[at - ORIGIN.len()] };
+        at += 1;
+    }
+    all
+}
+
+/// The columns of the stages, in the order of `Stage::ALL`.
+const STAGE_COLUMNS: [&str; STAGES] = [
+    "host_software_ns",
+    "host_memory_ns",
+    "pcie_ns",
+    "tunnel_queue_ns",
+    "tcp_ns",
+    "carrier_ns",
+    "nic_ns",
+    "egress_queue_ns",
+    "gate_wait_ns",
+    "shaper_wait_ns",
+    "preempted_ns",
+    "serialisation_ns",
+    "propagation_ns",
+    "bridge_ns",
+    "controller_ns",
+    "firmware_ns",
+    "media_ns",
+    "interrupt_ns",
+];
+
+const COMMANDS: [Column; 10 + STAGES] = {
+    let mut all = [Column::optional("", "ns"); 10 + STAGES];
+    let first: [Column; 10] = after_origin([
+        Column::text("host"),
+        Column::unsigned("drive", ""),
+        Column::unsigned("queue", ""),
+        Column::text("operation"),
+        Column::unsigned("since_ns", "ns"),
+        Column::unsigned("latency_ns", "ns"),
+    ]);
+    let mut at = 0;
+    while at < all.len() {
+        match at {
+            0..10 => all[at] = first[at],
+            _ => all[at].name = STAGE_COLUMNS[at - 10],
+        }
+        at += 1;
+    }
+    all
+};
+
+const STAGE_TABLE: [Column; 7] =
+    after_origin([Column::text("stage"), Column::text("statistic"), Column::unsigned("ns", "ns")]);
+
+const LINKS: [Column; 9] = after_origin([
+    Column::text("link"),
+    Column::unsigned("utilisation_ppm", "ppm"),
+    Column::unsigned("packets", ""),
+    Column::unsigned("bytes", "B"),
+    Column::unsigned("busy_ns", "ns"),
+]);
+
+const STREAMS: [Column; 20] = after_origin([
+    Column::text("stream"),
+    Column::unsigned("sent", ""),
+    Column::unsigned("arrived", ""),
+    Column::unsigned("lost", ""),
+    Column::unsigned("late", ""),
+    Column::unsigned("duplicates", ""),
+    Column::unsigned("overtaken", ""),
+    Column::unsigned("backlog_bytes", "B"),
+    Column::unsigned("min_ns", "ns"),
+    Column::unsigned("mean_ns", "ns"),
+    Column::unsigned("p50_ns", "ns"),
+    Column::unsigned("p90_ns", "ns"),
+    Column::unsigned("p99_ns", "ns"),
+    Column::unsigned("p99_9_ns", "ns"),
+    Column::unsigned("max_ns", "ns"),
+    Column::unsigned("jitter_ns", "ns"),
+]);
+
+const HISTOGRAMS: [Column; 9] = after_origin([
+    Column::text("kind"),
+    Column::text("name"),
+    Column::unsigned("least_ns", "ns"),
+    Column::unsigned("largest_ns", "ns"),
+    Column::unsigned("count", ""),
+]);
+
+/// The folders of `--csv` and `--parquet`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableFolders {
+    /// Folder of the CSV files.
+    pub csv: Option<PathBuf>,
+    /// Folder of the Parquet files.
+    pub parquet: Option<PathBuf>,
+}
+
+/// The run to which a row belongs.
+#[derive(Clone, Copy, Debug)]
+pub struct RowOrigin<'a> {
+    /// World of the run: `sim` or `live`.
+    pub world: &'a str,
+    /// Number of the run, from 0. With `--phases` the number of the trial.
+    pub run: u64,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Settings of a combination of a sweep, such as `link.rate=1G drive.mps=256`; else empty.
+    pub set: &'a str,
+}
+
+/// A finished command.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandRow<'a> {
+    /// Name of the host.
+    pub host: &'a str,
+    /// Number of the drive at the host, from 0.
+    pub drive: u64,
+    /// Number of the submission queue.
+    pub queue: u64,
+    /// The operation, such as `read`.
+    pub operation: &'a str,
+    /// Time at which the application submitted the command, from the beginning of the run.
+    pub since_ns: u64,
+    /// Time until the application had the result.
+    pub latency_ns: u64,
+    /// Time in each stage, in the order of `Stage::ALL`; `None` if it was not measured.
+    pub stages: [Option<u64>; STAGES],
+}
+
+/// The tables of one program run. Another thread writes each table, so rows wait only for a slow
+/// disk.
+#[derive(Debug)]
+pub struct Tables {
+    commands: RowFiles,
+    stages: RowFiles,
+    links: RowFiles,
+    streams: RowFiles,
+    histograms: RowFiles,
+}
+
+impl TableFolders {
+    /// Returns the requested folders.
+    pub fn all(&self) -> impl Iterator<Item = &Path> {
+        self.csv.iter().chain(&self.parquet).map(PathBuf::as_path)
+    }
+
+    /// Creates the requested folders. A folder may exist if it is empty or `allowed` is the only
+    /// file in it.
+    ///
+    /// # Errors
+    /// One line that names the folder.
+    pub fn create(&self, allowed: &[&str]) -> Outcome {
+        let is_free = |folder: &Path| {
+            fs::create_dir_all(folder)?;
+            let names = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.file_name()));
+            let names = names.collect::<Result<Vec<_>, _>>()?;
+            Ok::<bool, std::io::Error>(names.iter().all(|name| allowed.iter().any(|a| name == a)))
+        };
+        self.all().try_for_each(|folder| match is_free(folder) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Failure(format!(
+                "folder {} is not empty: remove its files, or name another folder",
+                folder.display()
+            ))),
+            Err(error) => Err(Failure(format!("cannot create {}: {error}", folder.display()))),
+        })
+    }
+}
+
+impl Tables {
+    /// Begins all files in the requested folders, which exist; `None` if there are no folders.
+    ///
+    /// # Errors
+    /// One line that names a file.
+    pub fn create(folders: &TableFolders) -> Result<Option<Self>, Failure> {
+        let file = |folder: &Option<PathBuf>, name: &str, ending: &str| {
+            let path = folder.as_ref()?.join(name).with_extension(ending);
+            Some(Target::File(path))
+        };
+        let table = |name: &str, schema: Schema| {
+            let csv = file(&folders.csv, name, "csv");
+            let parquet = file(&folders.parquet, name, "parquet");
+            RowFiles::create(Targets { csv: csv.as_ref(), parquet: parquet.as_ref() }, schema)
+        };
+        let Some(commands) = table("commands", &COMMANDS)? else { return Ok(None) };
+        let others = (table("stages", &STAGE_TABLE)?, table("links", &LINKS)?);
+        let more = (table("streams", &STREAMS)?, table("histograms", &HISTOGRAMS)?);
+        let ((Some(stages), Some(links)), (Some(streams), Some(histograms))) = (others, more)
+        else {
+            unreachable!("every table is in the same folders")
+        };
+        Ok(Some(Self { commands, stages, links, streams, histograms }))
+    }
+
+    /// Adds a command.
+    pub fn command(&mut self, origin: &RowOrigin<'_>, row: &CommandRow<'_>) {
+        let mut cells = [Value::Optional(None); 10 + STAGES];
+        cells[..4].copy_from_slice(&start(origin));
+        cells[4..10].copy_from_slice(&[
+            Value::Text(row.host),
+            Value::Unsigned(row.drive),
+            Value::Unsigned(row.queue),
+            Value::Text(row.operation),
+            Value::Unsigned(row.since_ns),
+            Value::Unsigned(row.latency_ns),
+        ]);
+        for (cell, ns) in cells[10..].iter_mut().zip(row.stages) {
+            *cell = Value::Optional(ns);
+        }
+        self.commands.push(Instant::ZERO, &cells);
+    }
+
+    /// Adds the mean, the median and the 99th percentile of each stage.
+    pub fn stages(&mut self, origin: &RowOrigin<'_>, segments: &SimSegments) {
+        let SimSegments { mean, median, p99, .. } = segments;
+        for (statistic, parts) in [("mean", mean), ("median", median), ("p99", p99)] {
+            for part in parts {
+                let texts = [&*part.segment, statistic].map(Value::Text);
+                push(&mut self.stages, origin, &texts, &[part.ns]);
+            }
+        }
+    }
+
+    /// Adds one direction of a link.
+    pub fn link(&mut self, origin: &RowOrigin<'_>, link: &SimLink) {
+        let numbers = [link.utilisation_ppm, link.packets, link.bytes, link.busy_ns];
+        push(&mut self.links, origin, &[Value::Text(&link.link)], &numbers);
+    }
+
+    /// Adds a stream.
+    pub fn stream(&mut self, origin: &RowOrigin<'_>, stream: &Stream) {
+        let Stream { sent, arrived, lost, late, duplicates, overtaken, .. } = *stream;
+        let counts = [sent, arrived, lost, late, duplicates, overtaken, stream.backlog_bytes];
+        let ns = stream.latency_ns;
+        let times = [ns.min, ns.mean, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.max, ns.jitter];
+        let numbers = [&counts[..], &times].concat();
+        push(&mut self.streams, origin, &[Value::Text(&stream.name)], &numbers);
+    }
+
+    /// Adds the distribution of a latency. `kind` is `host` or `stream`, `name` its name. A row
+    /// counts the samples from `least_ns` to `largest_ns`, which have the same three significant
+    /// digits.
+    pub fn histogram(&mut self, origin: &RowOrigin<'_>, (kind, name): (&str, &str), all: &Latency) {
+        for (least, largest, count) in all.bins().used() {
+            let texts = [kind, name].map(Value::Text);
+            push(&mut self.histograms, origin, &texts, &[least, largest, count]);
+        }
+    }
+
+    /// Adds everything of a simulation but its commands.
+    pub fn document(&mut self, origin: &RowOrigin<'_>, document: &SimReport) {
+        document.segments.iter().for_each(|segments| self.stages(origin, segments));
+        document.links.iter().for_each(|link| self.link(origin, link));
+        document.streams.iter().for_each(|stream| self.stream(origin, stream));
+        let hosts = document.measured.hosts.iter().map(|(name, all)| ("host", name, all));
+        let streams = document.measured.streams.iter().map(|(name, all)| ("stream", name, all));
+        for (kind, name, all) in hosts.chain(streams) {
+            self.histogram(origin, (kind, name), all);
+        }
+    }
+
+    /// Ends the files. `plan` is the text of the plan, for the metadata of Parquet files.
+    ///
+    /// # Errors
+    /// One line that names the files that are incomplete.
+    pub fn finish(self, plan: &str) -> Outcome {
+        let metadata = [
+            ("farlane.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("farlane.plan", plan.to_owned()),
+        ];
+        let all = [self.commands, self.stages, self.links, self.streams, self.histograms];
+        let failed: Vec<String> = all
+            .into_iter()
+            .filter_map(|file| file.finish(&metadata).err())
+            .map(|failure| failure.0)
+            .collect();
+        if failed.is_empty() { Ok(()) } else { Err(Failure(failed.join("; "))) }
+    }
+}
+
+fn start<'a>(origin: &RowOrigin<'a>) -> [Value<'a>; 4] {
+    let RowOrigin { world, run, seed, set } = *origin;
+    [Value::Text(world), Value::Unsigned(run), Value::Unsigned(seed), Value::Text(set)]
+}
+
+fn push(file: &mut RowFiles, origin: &RowOrigin<'_>, texts: &[Value<'_>], numbers: &[u64]) {
+    let numbers: Vec<_> = numbers.iter().map(|number| Value::Unsigned(*number)).collect();
+    file.push(Instant::ZERO, &[&start(origin)[..], texts, &numbers].concat());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim::measure::Stage;
+
+    #[test]
+    fn every_stage_has_its_column() {
+        let names = Stage::ALL.map(|stage| format!("{}_ns", stage.name()));
+        assert_eq!(names.each_ref().map(String::as_str), STAGE_COLUMNS);
+    }
+}
