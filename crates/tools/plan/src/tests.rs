@@ -1,6 +1,7 @@
 //! Tests of valid and invalid plans.
 
 mod clocks;
+mod faults;
 mod history;
 mod mistakes;
 mod redundancy;
