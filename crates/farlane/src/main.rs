@@ -15,6 +15,7 @@
 mod output;
 
 mod commands;
+mod fault_args;
 mod gate_args;
 mod key_args;
 mod link_end;

@@ -17,6 +17,7 @@
 //! - [`link_state`]: the state of a switch's links: timers and events
 //! - [`device`]: the device node: the link to one host, moves, pending connections and probes
 //! - [`drive`]: a subsystem, the contents of its namespaces, and its changes to store
+//! - [`faults`]: faults at planned times: their text form, and what each acts on
 //! - [`path`]: the inputs of a path, which is one connection of a link
 //! - [`rights`]: what a peer may do at a device node
 //! - [`push`]: the sender of pushed bytes: follows NVMe controllers, sends bytes in front of
@@ -24,6 +25,7 @@
 
 pub mod device;
 pub mod drive;
+pub mod faults;
 pub mod host;
 pub mod link_state;
 pub mod path;

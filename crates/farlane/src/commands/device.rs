@@ -1,6 +1,7 @@
 //! `farlane device`: serves a drive.
 
 use super::{Failure, Outcome};
+use crate::fault_args::DriveFaultArgs;
 use crate::key_args::follow;
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listening, print_report};
@@ -72,6 +73,8 @@ pub struct Args {
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
+    faults: DriveFaultArgs,
+    #[command(flatten)]
     trace: TraceArgs,
     #[command(flatten)]
     sandbox: SandboxArgs,
@@ -115,9 +118,11 @@ pub fn run(args: &Args) -> Outcome {
     let tunnel = Settings { push: CAPACITY, ..options.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
-    let drive = drive.traced(tracer.clone());
+    let [of_drive, of_node] = args.faults.split();
+    let drive = drive.traced(tracer.clone()).with_faults(of_drive);
     let mut node = DeviceNode::new(clock, options.poller()?, listener, tunnel, drive)?
-        .with(|node| node.in_group(args.group).with_rate_limit(options.limit()));
+        .with(|node| node.in_group(args.group).with_rate_limit(options.limit()))
+        .with_faults(of_node);
     eprintln!("sandbox: {restrictions}");
     eprintln!("listening on {}", node.address()?);
     let control = || {
@@ -156,6 +161,7 @@ fn line(event: &DeviceEvent) -> String {
             };
             rest.line(events, &line(&rest.last))
         }
+        DeviceEvent::Fault(fault) => format!("fault begins: {fault}"),
         DeviceEvent::Attached(news) => news.clone(),
         DeviceEvent::Report(_) => String::new(),
     }

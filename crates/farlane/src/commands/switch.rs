@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use crate::commands::device::print_event;
+use crate::fault_args::NodeFaultArgs;
 use crate::key_args::follow;
 use crate::node::{NodeArgs, check_links, instance, listening, print_report};
 use crate::sandbox_args::{SandboxArgs, needs_of, ports};
@@ -39,6 +40,8 @@ pub struct Args {
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
+    faults: NodeFaultArgs,
+    #[command(flatten)]
     trace: TraceArgs,
     #[command(flatten)]
     sandbox: SandboxArgs,
@@ -65,7 +68,8 @@ pub fn run(args: &Args) -> Outcome {
     let settings = options.tunnel(Role::Device);
     let switch = switch.traced(tracer.clone());
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?
-        .with(|node| node.for_switch().with_rate_limit(options.limit()));
+        .with(|node| node.for_switch().with_rate_limit(options.limit()))
+        .with_faults(args.faults.faults());
     wait_for_links(&mut node, &stop)?;
     let links = node.attached_mut().links_mut().identities();
     links.iter().for_each(|line| eprintln!("{line}"));

@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod disks;
 pub mod drive;
+mod faults;
 mod gates;
 mod grammar;
 mod interrupted;

@@ -2,7 +2,8 @@
 //! readable, what reads return, and how many bytes writes accept.
 
 use super::network::Script;
-use super::{Run, Write, script};
+use super::script::{self, Setup};
+use super::{Run, Write};
 use analysis::trace::PortFollower;
 use bytes::{Bytes, BytesMut};
 use live::attached::Switch;
@@ -18,7 +19,7 @@ use pcie::root::ReadToken;
 use pcie::software::Task;
 use pcie::{Bus, Ram};
 use rustix::event::{EventfdFlags, eventfd};
-use sim::transport::{End, Pipe, PipeConfig};
+use sim::transport::{End, Pipe};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -199,7 +200,8 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn new(folder: &Path, (link, push): (PipeConfig, Mode), uptime: Instant) -> io::Result<Self> {
+    fn new(folder: &Path, setup: Setup, uptime: Instant) -> io::Result<Self> {
+        let push = setup.push;
         let clock = Clock::scripted();
         clock.set(uptime);
         let scripts = [Script::new()?, Script::new()?];
@@ -226,11 +228,12 @@ impl Nodes {
             NodeRole::Device,
             clock,
         )?);
+        let drive = drive.with_faults(setup.faults());
         let listener = CarrierListener::bind(&scripts[1].address(), RawSettings::default())?;
         let settings = script::tunnel(Role::Device, push);
         let device =
             DeviceNode::new(clock, Poller::new(Waiting::Block)?, listener, settings, drive)?;
-        let (pipe, offered) = (Pipe::new(link), [false; 2]);
+        let (pipe, offered) = (Pipe::new(script::LINK), [false; 2]);
         let sent = Vec::new();
         Ok(Self { clock, uptime, host, memory, device, pending, pipe, scripts, offered, sent })
     }
@@ -318,15 +321,15 @@ impl Nodes {
     }
 }
 
-/// Runs `software` over `link`, with trace files in `folder`. The clocks of the nodes show `uptime`
+/// Runs `software` with trace files in `folder`. The clocks of the nodes show `uptime`
 /// at the start.
 pub fn run<T: Future<Output = ()> + 'static>(
     folder: &Path,
-    link: (PipeConfig, Mode),
+    setup: Setup,
     uptime: Instant,
     software: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
 ) -> io::Result<Run> {
-    let mut nodes = Nodes::new(folder, link, uptime)?;
+    let mut nodes = Nodes::new(folder, setup, uptime)?;
     let ram = nodes.memory.memory.ram.clone();
     let bus = nodes.host.new_bus();
     let mut task = Some(Task::new(&bus, software(bus.clone(), ram.clone())));

@@ -12,9 +12,12 @@ use crate::support::folder;
 use analysis::trace::{Item, TraceFile};
 use node::push::Mode;
 use pcie::Ram;
+use script::Setup;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
+use std::rc::Rc;
 use wire::tlp::Class;
 use wire::trace::{LinkState, Record};
 use wire::{Duration, Instant};
@@ -49,13 +52,17 @@ impl Run {
 fn read(node: &str, path: &Path, records: &mut BTreeMap<String, Vec<String>>) {
     let file = TraceFile::open(path).expect("a trace");
     let bad = file.read(|item| {
-        let Item::Record(timed) = item else { panic!("{}: a gap", path.display()) };
+        let timed = match item {
+            Item::Record(timed) => timed,
+            Item::Gap(lost) => panic!("{}: a gap of {lost:?}", path.display()),
+        };
         let place = match timed.record {
             Record::Tlp { tap, up, .. } => format!("{node} {tap:?} TLPs up {up}"),
             Record::Frame { tap, up, .. } | Record::Control { tap, up, .. } => {
                 format!("{node} {tap:?} frames up {up}")
             }
             Record::Link { tap, .. } => format!("{node} {tap:?} link"),
+            Record::Fault { tap, .. } => format!("{node} {tap:?} faults"),
             // Simulated drives record no events.
             Record::Nvme { .. } | Record::NotPushed { .. } | Record::Unknown { .. } => return,
         };
@@ -117,12 +124,10 @@ fn live_nodes_run_as_at_their_start_after_213_days_and_after_ten_years() {
 
 fn same_run(push: Mode, uptime: Instant) {
     let folder = folder::kept(&format!("parity-{push}-{}", uptime.as_ns()));
-    let simulated = simulated::run(&folder, (script::LINK, push), |bus, ram| {
-        program::whole(bus, ram, Instant::ZERO)
-    });
-    let live = live::run(&folder, (script::LINK, push), uptime, |bus, ram| {
-        program::whole(bus, ram, uptime)
-    });
+    let setup = Setup::new(push);
+    let simulated =
+        simulated::run(&folder, setup, |bus, ram| program::whole(bus, ram, Instant::ZERO));
+    let live = live::run(&folder, setup, uptime, |bus, ram| program::whole(bus, ram, uptime));
     let live = live.expect("it runs");
     assert!(simulated.sent.len() > 200, "the link is used");
     assert_same("writes into the link", &simulated.sent, &live.sent);
@@ -133,6 +138,38 @@ fn same_run(push: Mode, uptime: Instant) {
     }
     assert!(simulated.memory == live.memory, "host memory differs");
     assert_eq!(messages(&live) > 100, push == Mode::All, "pushed messages");
+}
+
+/// The same faults act on the same commands, and the host sees the same of each.
+#[test]
+fn the_same_faults_have_the_same_outcome_in_both_worlds() {
+    let folder = folder::kept("parity-faults");
+    let setup = Setup { faults: script::FAULTS, ..Setup::new(Mode::default()) };
+    let outcomes = [(); 2].map(|()| Rc::<RefCell<Vec<String>>>::default());
+    let [first, second] = outcomes.clone();
+    let simulated = simulated::run(&folder, setup, |bus, ram| program::faulty(bus, ram, first));
+    let live =
+        live::run(&folder, setup, Instant::ZERO, |bus, ram| program::faulty(bus, ram, second));
+    let live = live.expect("it runs");
+    let [first, second] = outcomes.map(|outcomes| outcomes.take());
+    let expected = [
+        "Write 0: WRITE_FAULT",
+        "Read 0: UNRECOVERED_READ_ERROR, 0 bytes new",
+        "Write 1: SUCCESS, late",
+        "Read 1: SUCCESS, late, 8192 bytes new",
+        "Write 2: CAPACITY_EXCEEDED",
+        "Write 2: SUCCESS",
+        "Read 2: SUCCESS, 8192 bytes new",
+        "Read 2: SUCCESS, 7936 bytes new",
+        "Read 2: SUCCESS, 8192 bytes new",
+        "Write 2: timeout while waiting for an I/O command",
+        "Read 2: SUCCESS, 8192 bytes new",
+    ];
+    assert_eq!(first, expected);
+    assert_eq!(second, expected);
+    let [simulated, live] = [simulated, live].map(|run| run.records);
+    assert_eq!(simulated["device Tap(1) faults"].len(), script::FAULTS.len());
+    assert_eq!(simulated["device Tap(1) faults"], live["device Tap(1) faults"]);
 }
 
 /// Returns the number of messages with data, routed by ID (PCIe Base 4.0, table 2-3), that the host
@@ -158,11 +195,10 @@ fn by_class(run: &Run) -> BTreeMap<String, Vec<&str>> {
 #[test]
 fn real_sockets_keep_tlp_order_per_class_and_memory() {
     let folder = folder::kept("parity-sockets");
-    let simulated =
-        simulated::run(&folder, (script::LINK, Mode::default()), |bus, ram| async move {
-            program::sleep_until(&bus, script::BOOT).await;
-            program::one_by_one(bus, ram).await;
-        });
+    let simulated = simulated::run(&folder, Setup::new(Mode::default()), |bus, ram| async move {
+        program::sleep_until(&bus, script::BOOT).await;
+        program::one_by_one(bus, ram).await;
+    });
     let live = sockets::run(&folder, program::one_by_one).expect("it runs");
     let [first, second] = [&simulated, &live].map(by_class);
     assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());

@@ -121,6 +121,35 @@ impl Host {
         }
     }
 
+    /// Runs one command. Returns its status, whether it took 3 ms, and of a read how many bytes
+    /// arrived.
+    async fn outcome(&mut self, op: Op, number: usize) -> String {
+        let (at, content) = (self.buffer(op, number), data(9, number));
+        let before = if op == Op::Write { content.clone() } else { vec![0xee; DATA] };
+        self.ram.borrow_mut().get_mut(at, DATA).expect("allocated").copy_from_slice(&before);
+        let begin = self.bus.now();
+        self.submit(op, number);
+        let code = loop {
+            pause(&self.bus).await;
+            if let Some(done) = self.driver.reap(0).first() {
+                break done.status.code;
+            }
+            if self.bus.now() > begin + Duration::from_ms(20) {
+                let late = self.bus.now() + Duration::from_ms(5_000);
+                let error = self.driver.check_timeouts(late).expect_err("it is late");
+                return format!("{op:?} {number}: {error}");
+            }
+        };
+        let late = self.bus.now() >= begin + Duration::from_ms(3);
+        let mut outcome = format!("{op:?} {number}: {code}{}", if late { ", late" } else { "" });
+        if op == Op::Read {
+            let ram = self.ram.borrow_mut().get(at, DATA).expect("allocated").to_vec();
+            let new = ram.chunks(256).filter(|piece| piece[0] != 0xee || piece[1] != 0xee);
+            outcome += &format!(", {} bytes new", new.flatten().count());
+        }
+        outcome
+    }
+
     /// Resets the controller while `commands` commands are in flight.
     async fn reset_controller(&mut self, commands: usize) {
         (0..commands).for_each(|number| self.submit(Op::Write, number));
@@ -214,4 +243,31 @@ pub async fn whole(bus: Bus, ram: Rc<RefCell<Ram>>, start: Instant) {
     // A lost command may or may not have written its blocks.
     host.read_back(4, 4, 4).await;
     host.check(5, 4).await;
+}
+
+/// Runs single commands on a drive with the faults of [`script::FAULTS`]. After a lost completion
+/// the host resets the controller.
+pub async fn faulty(bus: Bus, ram: Rc<RefCell<Ram>>, outcomes: Rc<RefCell<Vec<String>>>) {
+    use Op::{Read, Write};
+    sleep_until(&bus, script::BOOT).await;
+    let mut host = Host::boot(bus.clone(), ram.clone(), script::POLL).await;
+    let by_block =
+        [(Write, 0), (Read, 0), (Write, 1), (Read, 1), (Write, 2), (Write, 2), (Read, 2)];
+    for (begin, commands) in [
+        (None, &by_block[..]),
+        (Some(script::POISON), &[(Read, 2), (Read, 2)]),
+        (Some(script::LOSE), &[(Write, 2)]),
+    ] {
+        if let Some(begin) = begin {
+            sleep_until(&bus, begin).await;
+        }
+        for (op, number) in commands {
+            let outcome = host.outcome(*op, *number).await;
+            outcomes.borrow_mut().push(outcome);
+        }
+    }
+    host.reset_controller(0).await;
+    let mut host = Host::boot(bus.clone(), ram.clone(), script::POLL).await;
+    let outcome = host.outcome(Read, 2).await;
+    outcomes.borrow_mut().push(outcome);
 }

@@ -6,6 +6,7 @@
 //! most 8 TLPs with data, as many as a simulated port accepts at once, so that the same TLPs return
 //! credits.
 
+use node::faults::Fault;
 use node::push::Mode;
 use pcie::root;
 use sim::transport::{PipeConfig, Script};
@@ -52,6 +53,37 @@ pub const LINK: PipeConfig = PipeConfig {
     overhead: 0,
     script: Some(Script { tick: TICK, room: 2_000, outage: [LOST, BACK] }),
 };
+
+/// What runs differ in.
+#[derive(Clone, Copy)]
+pub struct Setup {
+    pub push: Mode,
+    /// Faults of the drive.
+    pub faults: &'static [&'static str],
+}
+
+impl Setup {
+    pub fn new(push: Mode) -> Self {
+        Self { push, faults: &[] }
+    }
+
+    /// Returns the faults of the drive.
+    pub fn faults<T: FromIterator<Fault>>(self) -> T {
+        self.faults.iter().map(|text| text.parse().expect("a fault")).collect()
+    }
+}
+
+/// Times after which the drive poisons data, and loses a completion.
+pub const POISON: Instant = at_us(100_003);
+pub const LOSE: Instant = at_us(200_003);
+/// Faults of the drive by block; a command of the program has 16 blocks.
+pub const FAULTS: &[&str] = &[
+    "error=media,lba=0+1",
+    "late=3ms,lba=16+16,count=2",
+    "error=no-space,lba=47+1,count=1",
+    "poison,at=100ms",
+    "lost-completion,at=200ms",
+];
 
 pub const MAX_PAYLOAD: usize = 256;
 /// Returns the number of concurrent reads of the drive. With push a live port answers at once, a

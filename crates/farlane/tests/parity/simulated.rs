@@ -1,7 +1,7 @@
 //! The simulator's runner.
 
-use super::{Run, Write, script};
-use node::push::Mode;
+use super::script::{self, Setup};
+use super::{Run, Write};
 use pcie::{Bus, Ram};
 use plan::simulate::trace::TraceFiles;
 use plan::simulate::{Observers, Shared};
@@ -9,7 +9,7 @@ use sim::drive::{DriveConfig, Timing};
 use sim::measure::{Observer, Point};
 use sim::node::RootConfig;
 use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
-use sim::transport::{PipeConfig, TransportConfig};
+use sim::transport::TransportConfig;
 use sim::workload::Workload;
 use sim::world::{Attached, PortConfig, SwitchConfig};
 use sim::{Config, World};
@@ -28,7 +28,8 @@ const PCIE: LinkConfig = LinkConfig {
     buffer: Buffer { headers: [64; 3], data: [1024, 64, 1024] },
 };
 
-fn config(link: PipeConfig, push: Mode) -> Config {
+fn config(setup: Setup) -> Config {
+    let push = setup.push;
     let timing = Timing {
         firmware_read: script::MEDIA[0],
         firmware_read_large: script::MEDIA[0],
@@ -41,9 +42,11 @@ fn config(link: PipeConfig, push: Mode) -> Config {
         size: script::SIZE,
         // The drive keeps no records, as the live drive.
         volatile: true,
+        faults: setup.faults(),
         ..DriveConfig::new(script::SERIAL, timing).as_in_nvme_tsn(script::reads_in_flight(push))
     };
-    let port = PortConfig { transport: TransportConfig::Pipe(link), link: PCIE, drive };
+    let transport = TransportConfig::Pipe(script::LINK);
+    let port = PortConfig { transport, link: PCIE, drive };
     let mut config = Config::nvme_tsn_direct(Workload::Idle);
     let host = &mut config.hosts[0];
     host.attached = Attached::Switch(SwitchConfig::new(script::MAX_PAYLOAD, vec![port]));
@@ -75,13 +78,13 @@ impl Observer for Sent {
     }
 }
 
-/// Runs `software` over `link`, with trace files in `folder`.
+/// Runs `software` with trace files in `folder`.
 pub fn run<T: Future<Output = ()> + 'static>(
     folder: &Path,
-    (link, push): (PipeConfig, Mode),
+    setup: Setup,
     software: impl FnOnce(Bus, Rc<RefCell<Ram>>) -> T,
 ) -> Run {
-    let config = config(link, push);
+    let config = config(setup);
     let mut world = World::new(&config).expect("a valid world");
     let files = Shared::new(TraceFiles::create(&config, &folder.join("sim")).expect("files"));
     let sent = Shared::new(Sent::default());

@@ -12,11 +12,13 @@
 //! - [`units`]: parsers of values with units
 //! - `names`: names that a plan chooses
 //! - `mistakes`: all mistakes that one pass finds
+//! - `fault`: faults of plans and options
 //! - `error_text`: messages for invalid TOML and unknown names
 //! - [`job`]: the keys of a job
 
 pub mod allowed;
 mod error_text;
+mod fault;
 pub mod job;
 mod mistakes;
 mod names;
@@ -26,6 +28,7 @@ mod value;
 
 pub use allowed::{Allowed, Key, Table};
 pub use error_text::unknown;
+pub use fault::{drive_fault, fault, node_fault};
 pub use mistakes::{Mistakes, all, both};
 pub use names::Names;
 pub use section::Section;

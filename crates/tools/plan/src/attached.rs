@@ -2,7 +2,7 @@
 
 use super::workload::any;
 use keys::job::MOST_NAMESPACES;
-use keys::{KeyError, Section, set_fields};
+use keys::{KeyError, Origin, Section, all, set_fields};
 use sim::Config;
 use sim::drive::{DriveConfig, Timing};
 use sim::ethernet::Rate;
@@ -26,6 +26,11 @@ pub fn drive(section: &Section) -> Result<(DriveConfig, usize), KeyError> {
         return section.fail("namespaces", message);
     }
     set_fields!(drive, section, size reads_in_flight);
+    let faults = section.list::<String>("faults").into_iter();
+    let parse = |(text, origin): (String, Origin)| {
+        keys::drive_fault(&text).map_err(|message| origin.fail(format!("faults: {message}")))
+    };
+    drive.faults = all(faults.map(parse))?;
     drive.volatile = section.text("media") == Some("volatile");
     drive.max_payload = section.get("mps").unwrap_or(drive.max_payload);
     drive.read_request = section.get("dma_read").unwrap_or(drive.read_request);

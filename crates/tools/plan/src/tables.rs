@@ -375,6 +375,7 @@ const MOVE: Table = &[&[key("drive", Text), key("to", Text), key("at", Time(LONG
 const DRIVE: Table = &[&[
     key("preset", Word(&Timing::PRESETS)),
     key("media", Word(&["persistent", "volatile"])),
+    key("faults", List(&Text)),
     key("size", DRIVE_SIZE),
     key("namespaces", List(&DRIVE_SIZE)),
     key("mps", PAYLOAD),

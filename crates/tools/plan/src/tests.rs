@@ -2,6 +2,7 @@
 
 mod calibration;
 mod clocks;
+mod faults;
 mod history;
 mod mistakes;
 mod processor;

@@ -5,14 +5,18 @@
 //! [`DriveNode::poll_drive`] until that returns `None`. If the owner answered any output, it polls
 //! the function again.
 
+use crate::faults::{Fault, Faults};
 use nvme::block::{Completion, Error, Request};
 use nvme::{Commit, Subsystem};
 use pcie::{Errors, Function, Input, Output, Ports, Ready};
 use std::collections::BTreeMap;
-use wire::Instant;
+use wire::tlp::{Packet, Tlp};
+use wire::{Duration, Instant, earliest};
 
 /// CNTLID of the controller that the link leads to.
 const CONTROLLER: u16 = 1;
+/// The longest memory write that is a completion entry or an interrupt, in bytes.
+const LONGEST_ENTRY: usize = wire::nvme::COMPLETION_ENTRY;
 
 /// Contents of a namespace. The value is unique while the drive has power: an NSID can be reused
 /// while requests for the previous namespace are still under way.
@@ -37,6 +41,9 @@ pub enum DriveOutput {
     /// Carry out a request for contents, and answer with [`DriveNode::complete_block`]:
     /// [`Error::Internal`] if the contents cannot be opened.
     Block(ContentsId, Request),
+    /// Answer the request with this identifier at once with
+    /// [`DriveNode::complete_block`] and this error: a [fault](crate::faults).
+    Fail(ContentsId, u64, Error),
     /// Store a change as described at [`Commit`], and answer with [`DriveNode::complete_store`].
     /// There is at most one at a time.
     Store(Commit),
@@ -66,6 +73,14 @@ struct Storing {
     deleted: Vec<u32>,
 }
 
+/// A request that a fault delays, and the error with which it ends.
+#[derive(Debug)]
+struct Held {
+    contents: ContentsId,
+    request: Request,
+    error: Option<Error>,
+}
+
 /// An NVMe drive whose link leads to controller 1 of its subsystem.
 #[derive(Debug)]
 pub struct DriveNode {
@@ -75,6 +90,12 @@ pub struct DriveNode {
     /// The contents of deleted namespaces that are not yet closed.
     deleted: Vec<Contents>,
     storing: Option<Storing>,
+    faults: Faults,
+    /// Delayed requests, by the time at which they continue and by identifier. Their number is
+    /// bounded by the requests of the controllers.
+    held: BTreeMap<(Instant, u64), Held>,
+    /// Time of the last event.
+    now: Instant,
 }
 
 impl DriveNode {
@@ -82,7 +103,31 @@ impl DriveNode {
     pub fn new(subsystem: Subsystem) -> Self {
         let namespaces = subsystem.state().namespaces;
         let contents = namespaces.into_keys().map(|nsid| (nsid, Contents::new(nsid, 0))).collect();
-        Self { subsystem, contents, deleted: Vec::new(), storing: None }
+        Self {
+            subsystem,
+            contents,
+            deleted: Vec::new(),
+            storing: None,
+            faults: Faults::default(),
+            held: BTreeMap::new(),
+            now: Instant::ZERO,
+        }
+    }
+
+    /// Adds faults of the drive.
+    #[must_use]
+    pub fn with_faults(self, faults: Faults) -> Self {
+        Self { faults, ..self }
+    }
+
+    /// Removes the faults, with what is left of each, for the drive after a power cycle.
+    pub fn take_faults(&mut self) -> Faults {
+        std::mem::take(&mut self.faults)
+    }
+
+    /// The next fault that began to act, and when.
+    pub fn poll_fault(&mut self) -> Option<(Instant, Fault)> {
+        self.faults.poll_begun()
     }
 
     /// The subsystem.
@@ -115,10 +160,49 @@ impl DriveNode {
         if let Some(commit) = self.poll_store() {
             return Some(DriveOutput::Store(commit));
         }
-        let request = self.subsystem.poll_block()?;
-        let contents = self.contents.get_mut(&request.nsid).expect("requests are for namespaces");
-        contents.under_way += 1;
-        Some(DriveOutput::Block(contents.id, request))
+        if let Some(entry) = self.held.first_entry()
+            && entry.key().0 <= self.now
+        {
+            return Some(entry.remove().output());
+        }
+        loop {
+            let request = self.subsystem.poll_block()?;
+            let contents = self.contents.get_mut(&request.nsid).expect("a request's namespace");
+            contents.under_way += 1;
+            let contents = contents.id;
+            let (late, error) = self.faults_of(&request);
+            let id = request.id;
+            let held = Held { contents, request, error };
+            match late {
+                None => return Some(held.output()),
+                Some(late) => self.held.insert((self.now + late, id), held),
+            };
+        }
+    }
+
+    /// The delay and the error of a request. Faults affect only requests for blocks of commands,
+    /// not for their metadata.
+    fn faults_of(&mut self, request: &Request) -> (Option<Duration>, Option<Error>) {
+        if self.faults.is_empty() || request.command.is_none() {
+            return (None, None);
+        }
+        let (offset, length) = request.operation.range();
+        let shift = self.subsystem.block_shift(request.nsid).unwrap_or(0);
+        let blocks = (offset >> shift, length >> shift);
+        self.faults.of_access(self.now, request.nsid, blocks)
+    }
+
+    /// Applies faults to a TLP that the controller sends; `None` if a fault drops it.
+    fn with_write_faults(&mut self, mut tlp: Tlp) -> Option<Tlp> {
+        let Packet::MemoryWrite(write) = tlp.packet else { return Some(tlp) };
+        let controller = self.subsystem.controller(CONTROLLER);
+        if controller.is_io_completion(write.address) {
+            return (!self.faults.lose_completion(self.now)).then_some(tlp);
+        }
+        if tlp.data.len() > LONGEST_ENTRY {
+            tlp.poisoned |= self.faults.poison(self.now);
+        }
+        Some(tlp)
     }
 
     /// The next change of a record to store. For owners that carry out no other action now.
@@ -142,6 +226,7 @@ impl DriveNode {
         id: u64,
         result: Completion,
     ) {
+        self.now = now;
         let current = self.contents.get_mut(&contents.nsid).filter(|one| one.id == contents);
         if current.is_some() && result == Err(Error::ReadOnly) {
             // The media became read-only: every host receives an event, and SMART shows it.
@@ -177,13 +262,42 @@ impl DriveNode {
     }
 }
 
+impl Held {
+    fn output(self) -> DriveOutput {
+        let Self { contents, request, error } = self;
+        match error {
+            None => DriveOutput::Block(contents, request),
+            Some(error) => DriveOutput::Fail(contents, request.id, error),
+        }
+    }
+}
+
 impl Function for DriveNode {
     fn handle(&mut self, now: Instant, input: Input) {
+        self.now = now;
         self.subsystem.port(CONTROLLER).handle(now, input);
     }
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        self.subsystem.port(CONTROLLER).poll(now, ready)
+        self.now = now;
+        loop {
+            // A fault affects single packets.
+            let acts = self.faults.act_on_writes(now);
+            let ready = if acts { ready.with_runs(false) } else { ready };
+            match self.subsystem.port(CONTROLLER).poll(now, ready) {
+                Output::Tlp(tlp) if acts => {
+                    if let Some(tlp) = self.with_write_faults(tlp) {
+                        return Output::Tlp(tlp);
+                    }
+                }
+                Output::Wait(mut wait) => {
+                    let held = self.held.first_key_value().map(|((at, _), _)| *at);
+                    wait.until = earliest([wait.until, held]);
+                    return Output::Wait(wait);
+                }
+                output => return output,
+            }
+        }
     }
 
     fn ready(&self) -> Ready {

@@ -1,5 +1,6 @@
 //! A drive whose namespaces are created and deleted while requests are outstanding.
 
+mod faults;
 mod model;
 mod world;
 

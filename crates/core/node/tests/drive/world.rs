@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use node::drive::{ContentsId, DriveOutput};
+use node::faults::{Fault, Faults};
 use node::host::{Buses, Input, Output};
 use node::{DriveNode, HostNode};
 use nvme::block::{Error, Operation, Request};
@@ -49,9 +50,14 @@ pub struct World {
 impl World {
     /// A drive in state `state`, with an I/O queue pair.
     pub fn new(state: &State) -> Self {
+        Self::with_faults(state, Faults::default())
+    }
+
+    /// As [`new`](Self::new), with faults of the drive.
+    pub fn with_faults(state: &State, faults: Faults) -> Self {
         let records = state.encode();
         let subsystem = Subsystem::open(Instant::ZERO, Settings::default(), &records);
-        let drive = DriveNode::new(subsystem.expect("a valid state"));
+        let drive = DriveNode::new(subsystem.expect("a valid state")).with_faults(faults);
         let sizes = state.namespaces.values().map(|one| vec![0; one.bytes() as usize]);
         let media = drive.contents().map(|(_, id)| id).zip(sizes).collect();
         let mut buses = Buses::default();
@@ -109,6 +115,29 @@ impl World {
         }
     }
 
+    /// The present time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Moves the time on.
+    pub fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.settle();
+    }
+
+    /// The faults that have begun since the last call.
+    pub fn begun(&mut self) -> Vec<String> {
+        let drive = self.host.below_mut();
+        let begun = std::iter::from_fn(|| drive.poll_fault());
+        begun.map(|(_, fault): (_, Fault)| fault.to_string()).collect()
+    }
+
+    /// Number of poisoned TLPs that the root complex counted.
+    pub fn poisoned(&self) -> u64 {
+        self.host.root().errors().poisoned
+    }
+
     pub fn drive(&self) -> &DriveNode {
         self.host.below()
     }
@@ -149,6 +178,10 @@ impl World {
                 DriveOutput::Block(contents, request) => {
                     assert!(self.media.contains_key(&contents), "a request for what is closed");
                     self.pending.push((contents, request));
+                }
+                DriveOutput::Fail(contents, id, error) => {
+                    let now = self.now;
+                    self.host.below_mut().complete_block(now, contents, id, Err(error));
                 }
                 DriveOutput::Store(commit) => {
                     assert!(self.commit.replace(commit).is_none(), "one change at a time");

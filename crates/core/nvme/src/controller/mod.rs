@@ -247,6 +247,11 @@ impl Controller {
         self.endpoint.errors()
     }
 
+    /// Whether an entry of a completion queue for I/O is at this address of host memory.
+    pub fn is_io_completion(&self, address: u64) -> bool {
+        self.queues.cqs().any(|queue| queue.id != 0 && queue.contains(address))
+    }
+
     /// Number of bytes of posted writes that wait for the link.
     pub fn posted_backlog(&self) -> usize {
         self.endpoint.posted_backlog()

@@ -32,6 +32,12 @@ impl CompletionQueue {
         self.head
     }
 
+    /// Whether an entry of the queue is at this address.
+    pub(crate) fn contains(&self, address: u64) -> bool {
+        let bytes = u64::from(self.size) * COMPLETION_ENTRY as u64;
+        address.checked_sub(self.base).is_some_and(|offset| offset < bytes)
+    }
+
     /// Number of entries that the host has not consumed.
     pub(crate) fn occupied(&self) -> u32 {
         distance(self.size, self.head, self.tail)

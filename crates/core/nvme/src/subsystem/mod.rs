@@ -196,6 +196,12 @@ impl Subsystem {
         self.shared.state()
     }
 
+    /// Logarithm to base 2 of the block size of a namespace in bytes; `None` if there is no such
+    /// namespace.
+    pub fn block_shift(&self, nsid: u32) -> Option<u8> {
+        self.shared.namespaces.get(&nsid).map(|namespace| namespace.record.block_shift)
+    }
+
     /// Stops fetching commands, for an orderly shutdown of the node. Commands under way continue,
     /// and the counters are stored.
     pub fn stop_fetching(&mut self) {

@@ -137,6 +137,13 @@ pub enum Record<'a> {
         /// Number of commands.
         commands: u64,
     },
+    /// A planned fault began to act.
+    Fault {
+        /// The port or link.
+        tap: Tap,
+        /// The text form of the fault.
+        text: &'a str,
+    },
     /// A kind or an event that this version does not support.
     Unknown {
         /// The kind.
@@ -154,6 +161,7 @@ const NVME: u8 = 5;
 const HASHED_TLP: u8 = 6;
 const HOLED_TLP: u8 = 7;
 const NOT_PUSHED: u8 = 8;
+const FAULT: u8 = 9;
 const UP: u8 = 0x80;
 
 /// The maximum number of bytes of contents of an event record.
@@ -195,6 +203,7 @@ impl<'a> Record<'a> {
             Self::Link { state: LinkState::Down(why), .. } => why.len(),
             Self::Link { .. } => 0,
             Self::NotPushed { .. } => 1 + varint::MAX_LENGTH,
+            Self::Fault { text, .. } => text.len(),
             Self::Nvme { .. } => MAX_NVME,
         })
     }
@@ -245,6 +254,10 @@ impl<'a> Record<'a> {
                 out.push(reason);
                 varint::put(out, commands);
             }
+            Self::Fault { tap, text } => {
+                put_tap(out, tap, false);
+                out.extend_from_slice(text.as_bytes());
+            }
             Self::Nvme { .. } => {}
             Self::Unknown { bytes, .. } => out.extend_from_slice(bytes),
         }
@@ -265,6 +278,7 @@ impl<'a> Record<'a> {
             Self::Link { .. } => LINK,
             Self::Nvme { .. } => NVME,
             Self::NotPushed { .. } => NOT_PUSHED,
+            Self::Fault { .. } => FAULT,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -437,7 +451,7 @@ impl<'a> Iterator for Records<'a> {
 }
 
 fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
-    if !matches!(kind, TLP..=NOT_PUSHED) {
+    if !matches!(kind, TLP..=FAULT) {
         return Some(Record::Unknown { kind, bytes: body });
     }
     let (first, mut rest) = body.split_first()?;
@@ -478,6 +492,7 @@ fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
             let commands = varint::take(&mut commands)?;
             Some(Record::NotPushed { reason: *reason, commands })
         }
+        FAULT => Some(Record::Fault { tap, text: std::str::from_utf8(rest).ok()? }),
         // An unknown event does not make a record invalid.
         NVME => Some(match NvmeEvent::take(rest) {
             Some(event) => Record::Nvme { tap, event },

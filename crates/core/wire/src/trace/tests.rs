@@ -54,6 +54,7 @@ fn records() -> Vec<(u64, Record<'static>)> {
         (1, nvme(NvmeEvent::MediaEnded { id: None, nsid: 2, ok: false })),
         (1, nvme(NvmeEvent::Completed { id: ID, status: Status::from_bits(0x4281) })),
         (0, nvme(NvmeEvent::State(ControllerState::Fatal))),
+        (4, Record::Fault { tap: Tap::UPLINK, text: "stop" }),
     ]
 }
 
@@ -120,6 +121,7 @@ fn the_bytes_of_records() {
         "0507010103 0000 00 02",
         "0509010104 02ac02 818501",
         "0504000105 08",
+        "09060402 73746f70",
     ];
     // The state of a link that is down is a zero byte before the reason.
     let golden = golden.concat().replace(' ', "").replace("f0a204046c", "f0a20404006c");

@@ -119,7 +119,8 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
         ("nvme-completed", nvme(200, NvmeEvent::Completed { id: ID, status: Status::SUCCESS })),
         ("nvme-state", nvme(0, NvmeEvent::State(ControllerState::HotReset))),
         ("not-pushed", record(0, Record::NotPushed { reason: 13, commands: 300 })),
-        ("unknown", record(1, Record::Unknown { kind: 9, bytes: b"new" })),
+        ("fault", record(0, Record::Fault { tap: Tap::FUNCTION, text: "late=5ms,at=2s" })),
+        ("unknown", record(1, Record::Unknown { kind: 10, bytes: b"new" })),
     ];
     examples.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
 }

@@ -5,7 +5,7 @@ use super::run::Run;
 use crate::commands::{Command, StepKind};
 use schemars::JsonSchema;
 use serde::Serialize;
-use wire::trace::CommandId;
+use wire::trace::{CommandId, Tap};
 
 /// An access to the media.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -72,5 +72,16 @@ impl Run {
         let mut state_changes: Vec<_> = (0..self.nodes.len()).flat_map(node_changes).collect();
         state_changes.sort_by_key(|(_, at, _)| *at);
         state_changes
+    }
+
+    /// Returns the planned faults that began: node, time on the timeline, place, text form.
+    pub fn faults(&self) -> Vec<(usize, i64, Tap, &str)> {
+        let of_node = |node: usize| {
+            let faults = self.nodes[node].index.faults.iter();
+            faults.map(move |(at, tap, text)| (node, self.timeline(node, *at), *tap, &**text))
+        };
+        let mut faults: Vec<_> = (0..self.nodes.len()).flat_map(of_node).collect();
+        faults.sort_by_key(|(_, at, ..)| *at);
+        faults
     }
 }

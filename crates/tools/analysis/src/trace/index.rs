@@ -71,6 +71,9 @@ pub(super) struct Echo {
     pub number: u64,
 }
 
+/// Maximum number of stored faults; nodes have fewer.
+const MOST_FAULTS: usize = 1024;
+
 /// The index of one trace file.
 #[derive(Debug, Default)]
 pub struct Index {
@@ -94,6 +97,8 @@ pub struct Index {
     pub from_push: (u64, u64),
     /// Commands that the node did not push, or pushed only in part, by reason.
     pub not_pushed: BTreeMap<Reason, u64>,
+    /// The planned faults that began, at most [`MOST_FAULTS`]: time, place and text form.
+    pub faults: Vec<(u64, Tap, String)>,
     by_frame: HashMap<(Tap, u32, bool, u32), u32>,
     pub(super) drive: Drive,
 }
@@ -280,7 +285,10 @@ impl Builder {
                 let known = Reason::from_number(reason);
                 self.index.not_pushed.extend(known.map(|reason| (reason, commands)));
             }
-            Record::Tlp { .. } | Record::Unknown { .. } => {}
+            Record::Fault { tap, text } if self.index.faults.len() < MOST_FAULTS => {
+                self.index.faults.push((at, tap, text.to_owned()));
+            }
+            Record::Tlp { .. } | Record::Fault { .. } | Record::Unknown { .. } => {}
         }
     }
 

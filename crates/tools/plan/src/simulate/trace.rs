@@ -3,6 +3,7 @@
 
 use super::places;
 use analysis::trace::PortFollower;
+use node::faults::Fault;
 use report::Failure;
 use sim::Config;
 use sim::measure::{Observer, Point};
@@ -33,6 +34,7 @@ enum PendingRecord {
     Tlp { tap: Tap, up: bool, tlp: Tlp },
     Frame(Tap, FrameReport),
     Link(Tap, LinkState<'static>),
+    Fault(Tap, String),
 }
 
 struct Node {
@@ -122,6 +124,15 @@ impl TraceFiles {
         Ok(self.nodes.iter().map(|node| node.late).sum())
     }
 
+    /// Returns the node at a port, and its tap for the port.
+    fn port_of(&self, point: Point) -> Option<(usize, Tap)> {
+        match point {
+            Point::RootPort(host) => Some((self.hosts[usize::from(host)], Tap::ROOT_PORT)),
+            Point::DevicePort(link) => Some((self.devices[usize::from(link)], Tap::FUNCTION)),
+            _ => None,
+        }
+    }
+
     /// Returns the node at an end of a link, and its tap for the link.
     fn end(&self, point: Point) -> Option<(usize, Tap)> {
         match point {
@@ -141,12 +152,15 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 
 impl Observer for TraceFiles {
     fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
-        let (node, tap) = match point {
-            Point::RootPort(host) => (self.hosts[usize::from(host)], Tap::ROOT_PORT),
-            Point::DevicePort(link) => (self.devices[usize::from(link)], Tap::FUNCTION),
-            _ => return,
-        };
-        self.nodes[node].hold(at, PendingRecord::Tlp { tap, up, tlp: tlp.clone() });
+        if let Some((node, tap)) = self.port_of(point) {
+            self.nodes[node].hold(at, PendingRecord::Tlp { tap, up, tlp: tlp.clone() });
+        }
+    }
+
+    fn fault(&mut self, at: Instant, point: Point, fault: &Fault) {
+        if let Some((node, tap)) = self.port_of(point) {
+            self.nodes[node].hold(at, PendingRecord::Fault(tap, fault.to_string()));
+        }
     }
 
     fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {
@@ -233,6 +247,9 @@ impl Node {
             PendingRecord::Frame(tap, frame) => self.record(at, Record::of_frame(*tap, frame)),
             PendingRecord::Link(tap, state) => {
                 self.record(at, Record::Link { tap: *tap, state: *state })
+            }
+            PendingRecord::Fault(tap, text) => {
+                self.record(at, Record::Fault { tap: *tap, text });
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Observers that combine other observers.
 
+use node::faults::Fault;
 use sim::measure::{CommandRecord, Observer, Point, PortSample};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -58,6 +59,7 @@ pass_on! {
     stream(at: Instant, point: Point, sent: bool, bytes: &[u8]);
     tunnel_frame(at: Instant, point: Point, frame: &FrameReport);
     link(at: Instant, point: Point, up: bool);
+    fault(at: Instant, point: Point, fault: &Fault);
     command(record: &CommandRecord);
     ethernet_frame(at: Instant, point: Point, bytes: &[u8]);
     mpacket(at: Instant, point: Point, bytes: &[u8]);

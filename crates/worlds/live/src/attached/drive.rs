@@ -5,6 +5,7 @@ use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use node::DriveNode;
 use node::drive::{ContentsId, DriveOutput};
+use node::faults::Faults;
 use nvme::block::{Completion, Error};
 use nvme::{Commit, Subsystem};
 use pcie::{Function, Input, Output, Ports, Ready};
@@ -13,6 +14,7 @@ use std::io;
 use storage::drive::{Committed, Committer};
 use storage::media::{Media, status_of};
 use wire::Instant;
+use wire::trace::Tap;
 
 /// A drive with the media of its namespaces.
 pub struct NvmeDrive {
@@ -49,6 +51,12 @@ impl NvmeDrive {
         Self { store: Some(store), ..self }
     }
 
+    /// Adds faults of the drive.
+    #[must_use]
+    pub fn with_faults(self, faults: Faults) -> Self {
+        Self { node: self.node.with_faults(faults), ..self }
+    }
+
     /// Records the drive's events with `tracer`.
     #[must_use]
     pub fn traced(mut self, tracer: Tracer) -> Self {
@@ -57,9 +65,13 @@ impl NvmeDrive {
         self
     }
 
-    /// Records the controller's events since the last call.
+    /// Records the controller's events and the begin of faults since the last call.
     fn record(&mut self) {
         self.tracer.events(None, || self.node.subsystem_mut().poll_event());
+        while let Some((_, fault)) = self.node.poll_fault() {
+            self.tracer.fault(Tap::FUNCTION, &fault);
+            self.notices.push_back(format!("fault begins: {fault}"));
+        }
     }
 
     /// Executes the drive's actions; returns whether any block request completed at once.
@@ -79,6 +91,11 @@ impl NvmeDrive {
                         Some(outcome) => self.complete(now, contents, id, outcome),
                         None => under_way = true,
                     }
+                }
+                DriveOutput::Fail(contents, id, error) => {
+                    self.record();
+                    self.complete(now, contents, id, Err(error));
+                    ended = true;
                 }
                 DriveOutput::Store(commit) => self.start_commit(commit),
                 DriveOutput::Close(contents) => self.closing.extend(self.media.remove(&contents)),

@@ -24,6 +24,7 @@ pub(super) enum Kind {
     Authenticated,
     Host,
     Attached,
+    Fault,
 }
 
 #[derive(Debug)]
@@ -71,6 +72,7 @@ impl EventLimits {
                 Some((Kind::Host, CHANGES))
             }
             DeviceEvent::Attached(_) => Some((Kind::Attached, CHANGES)),
+            DeviceEvent::Fault(_) => Some((Kind::Fault, CHANGES)),
             DeviceEvent::Suppressed(_) | DeviceEvent::Report(_) => None,
         };
         self.events.pass(now, limit, event, emit);

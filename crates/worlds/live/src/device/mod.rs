@@ -3,7 +3,6 @@
 
 mod event_limits;
 
-use crate::Control;
 use crate::attached::{Attached, Report};
 use crate::budget::Budget;
 use crate::clock::Clock;
@@ -12,10 +11,12 @@ use crate::links::room_after;
 use crate::net::{Address, Carrier, CarrierListener, Remote};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
+use crate::{Control, Waiting};
 use bytes::Bytes;
 use event_limits::EventLimits;
 use node::PathId;
 use node::device::{Event, Output};
+use node::faults::{Condition, Fault, FaultKind, Faults};
 use node::path::Input;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -44,6 +45,8 @@ pub enum DeviceEvent {
         /// The answer.
         answer: Moved,
     },
+    /// A fault began to act.
+    Fault(Fault),
     /// A count of events that were not reported one by one.
     Suppressed(Suppressed<Self>),
     /// A message of the attached function.
@@ -100,6 +103,12 @@ pub struct DeviceNode<A> {
     /// Until then neither the listener nor connections other than the host's are watched.
     paused: Option<Instant>,
     tracer: Tracer,
+    faults: Faults,
+    /// The condition that faults leave, and when it may change.
+    condition: (Condition, Option<Instant>),
+    /// Watches only the descriptor that wakes the node, while a fault stops the node; `None`
+    /// without faults.
+    idle: Option<Poller>,
     /// The time until which no work is due unless a descriptor is ready; `None` after an event that
     /// may lead to more work.
     settled: Option<Settled>,
@@ -139,8 +148,17 @@ impl<A: Attached> DeviceNode<A> {
             budget: Budget::new(SHARE, BURST),
             paused: None,
             tracer,
+            faults: Faults::default(),
+            condition: Default::default(),
+            idle: None,
             settled: None,
         })
+    }
+
+    /// Adds faults of the node and its link.
+    #[must_use]
+    pub fn with_faults(self, faults: Faults) -> Self {
+        Self { faults, ..self }
     }
 
     /// Changes the state machine with `change`.
@@ -198,6 +216,11 @@ impl<A: Attached> DeviceNode<A> {
         mut emit: impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
         self.poller.add_without_spin(wake)?;
+        if !self.faults.is_empty() {
+            let idle = Poller::new(Waiting::Block)?;
+            idle.add_without_spin(wake)?;
+            self.idle = Some(idle);
+        }
         let ran = self.serve_until(wake, &mut control, &mut emit);
         self.limits.events.flush(self.clock.now(), &mut emit);
         ran?;
@@ -224,6 +247,8 @@ impl<A: Attached> DeviceNode<A> {
             self.step(None, emit)?;
         }
         self.poller.remove(wake);
+        // Faults do not disturb the shutdown.
+        (self.faults, self.condition, self.settled) = Default::default();
         let until = self.clock.now() + DRAIN;
         while !self.is_drained() && self.clock.now() < until {
             self.step(Some(until), emit)?;
@@ -260,7 +285,11 @@ impl<A: Attached> DeviceNode<A> {
             self.poller.busy(self.clock.now());
             return Ok(());
         }
-        self.poller.wait(&self.clock, wire::earliest([timer, until]))
+        let poller = match &mut self.idle {
+            Some(idle) if self.condition.0 == Condition::Stopped => idle,
+            _ => &mut self.poller,
+        };
+        poller.wait(&self.clock, wire::earliest([timer, until]))
     }
 
     /// Whether all answers have been sent to the host.
@@ -283,7 +312,20 @@ impl<A: Attached> DeviceNode<A> {
         let turned = self.process(now, &mut |event| limits.pass(now, event, emit));
         let timer = limits.events.timer();
         self.limits = limits;
-        turned.map(|(moved, next)| (moved, wire::earliest([next, timer])))
+        turned.map(|(moved, next)| (moved, wire::earliest([next, timer, self.condition.1])))
+    }
+
+    /// Updates the condition of the node, and reports faults that begin.
+    fn update_condition(&mut self, now: Instant, emit: &mut impl FnMut(DeviceEvent)) {
+        let before = std::mem::replace(&mut self.condition, self.faults.condition(now));
+        if before != self.condition {
+            self.settled = None;
+        }
+        while let Some((_, fault)) = self.faults.poll_begun() {
+            let tap = if fault.kind == FaultKind::Stop { Tap::FUNCTION } else { Tap::UPLINK };
+            self.tracer.fault(tap, &fault);
+            emit(DeviceEvent::Fault(fault));
+        }
     }
 
     /// One turn: input goes to the node before its output is polled.
@@ -292,12 +334,21 @@ impl<A: Attached> DeviceNode<A> {
         now: Instant,
         emit: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
+        self.update_condition(now, emit);
+        if self.condition.0 == Condition::Stopped {
+            return Ok((false, self.tracer.tick(now, true)));
+        }
         self.resume(now)?;
         self.poller.refresh(now)?;
         let mut moved = false;
         let has_room = self.receive(now, &mut moved);
         // New connections come last, so that a flood of them leaves time for the others.
         moved |= self.accept(now, emit)?;
+        if self.condition.0 == Condition::LinkDown {
+            for path in &self.paths {
+                self.node.handle(now, path.id, Input::Closed);
+            }
+        }
         self.pause(now);
         if let Some(Settled(until)) = &self.settled
             && !moved

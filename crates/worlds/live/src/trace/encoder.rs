@@ -106,6 +106,7 @@ impl Encoder {
                     self.record(at, Record::NotPushed { reason: reason as u8, commands });
                 }
             }
+            Note::Fault(tap, text) => self.record(at, Record::Fault { tap, text: &text }),
             Note::Recording(on) => {
                 // Set first, because the writer may fail with the chunk passed on below.
                 self.stopped = !on;
@@ -155,13 +156,12 @@ impl Encoder {
             self.lost += 1;
             return None;
         }
-        let at = at.as_ns();
+        // Timestamps may step back a little. Chunks must not: readers sort them by their start.
+        let at = at.as_ns().max(self.last_ns);
         if self.buffer.len() == CHUNK_HEADER {
             (self.start_ns, self.last_ns) = (at, at);
         }
-        let delta = at.saturating_sub(self.last_ns);
-        self.last_ns = self.last_ns.max(at);
-        Some(delta)
+        Some(at - std::mem::replace(&mut self.last_ns, at))
     }
 
     /// Passes the chunk to the writer; `false` if the writer has returned no memory.

@@ -16,6 +16,7 @@ pub use tapped::{Tapped, TlpObserver};
 pub use writer::OnError;
 
 use crate::clock::Clock;
+use node::faults::Fault;
 use node::push::NotPushed;
 use recorder::{Note, Recorder};
 use std::cell::{Cell, RefCell};
@@ -130,6 +131,11 @@ impl Tracer {
     /// Records that link `tap` is down.
     pub fn down(&self, tap: Tap, why: impl ToString) {
         self.with(|recorder| recorder.happens(Note::Down(tap, why.to_string())));
+    }
+
+    /// Records that a fault at `tap` began to act.
+    pub fn fault(&self, tap: Tap, fault: &Fault) {
+        self.with(|recorder| recorder.happens(Note::Fault(tap, fault.to_string())));
     }
 
     /// Ends a turn of the node, which is `idle` if it would sleep. Passes on notes that have waited

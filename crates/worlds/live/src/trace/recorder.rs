@@ -43,6 +43,7 @@ pub(super) enum Note {
     Connected(Tap),
     Down(Tap, String),
     NotPushed(Box<NotPushed>),
+    Fault(Tap, String),
     /// Recording is started again (`true`) or stopped (`false`).
     Recording(bool),
 }

@@ -11,6 +11,7 @@ pub(crate) use pace::Pace;
 pub(crate) use store::Store;
 
 use flash::Flash;
+use node::faults::Fault;
 use stats::random::Random;
 use std::fmt::Debug;
 use wire::{Duration, Instant};
@@ -117,6 +118,8 @@ pub struct DriveConfig {
     /// Whether the media lose their contents without power, as RAM does. After such a loss the
     /// drive has a new incarnation.
     pub volatile: bool,
+    /// Faults of the drive, with times since the start of the simulation.
+    pub faults: Vec<Fault>,
     /// The most bytes of a read request of the drive: a power of two, 128 to 4096. MRRS also
     /// limits requests.
     pub read_request: usize,
@@ -141,6 +144,7 @@ impl DriveConfig {
             timing,
             media: |timing, random| Box::new(Flash::new(*timing, random)),
             volatile: false,
+            faults: Vec::new(),
             read_request: 512,
             reads_in_flight: 32,
             max_payload: 512,

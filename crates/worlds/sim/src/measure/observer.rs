@@ -2,6 +2,7 @@
 
 use super::{Breakdown, PortSample};
 use crate::ethernet::{Frame, LineEvent};
+use node::faults::Fault;
 use nvme::initiator::Op;
 use wire::Instant;
 use wire::frame::FrameReport;
@@ -63,6 +64,9 @@ pub trait Observer {
 
     /// A tunnel link came up or went down.
     fn link(&mut self, at: Instant, point: Point, up: bool) {}
+
+    /// A planned fault began to act at this port.
+    fn fault(&mut self, at: Instant, point: Point, fault: &Fault) {}
 
     /// A command has finished. The commands of a host are reported in the order in which they
     /// finish.

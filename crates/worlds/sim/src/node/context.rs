@@ -3,6 +3,7 @@
 use crate::kernel::Kernel;
 use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Stage, Tracker};
 use crate::transport::Stream;
+use node::faults::Fault;
 use switch::tunnel::Report;
 use wire::Instant;
 use wire::tlp::{Packet, Tlp, TraceId};
@@ -65,6 +66,12 @@ impl Context<'_> {
     pub(crate) fn observe_link(&mut self, point: Point, up: bool) {
         if let Some(observer) = self.observer {
             observer.link(self.now, point, up);
+        }
+    }
+
+    pub(crate) fn observe_fault(&mut self, at: Instant, point: Point, fault: &Fault) {
+        if let Some(observer) = self.observer {
+            observer.fault(at, point, fault);
         }
     }
 

@@ -135,7 +135,7 @@ impl DeviceNode {
         self.kept_before + self.node.store().counters().into()
     }
 
-    fn number(&self) -> u16 {
+    pub(crate) fn number(&self) -> u16 {
         self.link() as u16
     }
 

@@ -7,6 +7,7 @@ use crate::pcie::Link;
 use crate::processor::{Crossing, Processor, after};
 use bytes::Bytes;
 use node::drive::{ContentsId, DriveOutput};
+use node::faults::Fault;
 use nvme::block::{Operation, Request};
 use nvme::state::{History, Records};
 use nvme::{Commit, Config, NamespaceConfig, Settings, Subsystem};
@@ -91,6 +92,7 @@ impl DriveNode {
         let drive = Config { incarnation: seed, settings, ..identity };
         let records = (!config.volatile).then(|| drive.state().encode());
         let node = power_on(Instant::ZERO, &drive, records.as_ref());
+        let node = node.with_faults(config.faults.iter().cloned().collect());
         let mut end = 0;
         let contents = node.contents().zip(config.sizes()).map(|((nsid, id), size)| {
             // Namespace 1 has the pattern of `seed`.
@@ -153,7 +155,8 @@ impl DriveNode {
 
     fn restart(&mut self, now: Instant) {
         let before: Vec<_> = self.node.contents().collect();
-        self.node = power_on(now, &self.config, self.records.as_ref());
+        let faults = self.node.take_faults();
+        self.node = power_on(now, &self.config, self.records.as_ref()).with_faults(faults);
         self.pending.clear();
         let kept = before.into_iter().zip(self.node.contents());
         let mut old = std::mem::take(&mut self.contents);
@@ -173,6 +176,11 @@ impl DriveNode {
         self.number = number;
         self.config.settings.io_queues = queues;
         self.restart(now);
+    }
+
+    /// The next fault that began to act, and when.
+    pub(crate) fn poll_fault(&mut self) -> Option<(Instant, Fault)> {
+        self.node.poll_fault()
     }
 
     /// Errors that the drive counted on PCIe.
@@ -251,9 +259,9 @@ impl DriveNode {
         self.pending.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Executes the drive's actions. Returns whether a change was stored.
+    /// Executes the drive's actions. Returns whether any was answered at once.
     fn carry_out(&mut self, now: Instant, context: &mut Context) -> bool {
-        let mut stored = false;
+        let mut answered = false;
         while let Some(output) = self.node.poll_drive() {
             match output {
                 DriveOutput::Block(contents, request) => {
@@ -261,12 +269,16 @@ impl DriveNode {
                 }
                 DriveOutput::Store(commit) => {
                     self.store(now, commit);
-                    stored = true;
+                    answered = true;
+                }
+                DriveOutput::Fail(contents, id, error) => {
+                    self.node.complete_block(now, contents, id, Err(error));
+                    answered = true;
                 }
                 DriveOutput::Close(contents) => drop(self.contents.remove(&contents)),
             }
         }
-        stored
+        answered
     }
 
     /// Stores a change of records without delay.
@@ -353,7 +365,7 @@ mod tests {
             match output {
                 DriveOutput::Store(commit) => drive.store(Instant::ZERO, commit),
                 DriveOutput::Close(contents) => drop(drive.contents.remove(&contents)),
-                DriveOutput::Block(..) => panic!("nobody reads or writes"),
+                DriveOutput::Block(..) | DriveOutput::Fail(..) => panic!("nobody reads or writes"),
             }
         }
     }

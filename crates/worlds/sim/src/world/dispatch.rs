@@ -3,7 +3,9 @@
 use super::moves::group_of;
 use super::{Error, Kind, Move, Outage, World};
 use crate::kernel::Component;
+use crate::measure::Point;
 use crate::node::{Context, PushRooms, device, switch};
+use ::node::faults::{Fault, FaultKind};
 use wire::{Duration, Instant};
 
 /// Interval of checks whether a host has released a drive.
@@ -80,7 +82,15 @@ impl World {
                     Some(link) => (&mut self.device_links[link], self.device_components[link]),
                 };
                 let mut context = context!(self, host);
-                self.drives[drive].run(link, above, &mut context)
+                let next = self.drives[drive].run(link, above, &mut context);
+                while let Some((at, fault)) = self.drives[drive].poll_fault() {
+                    let point = match self.drive_above[drive].1 {
+                        None => Point::RootPort(host as u16),
+                        Some(link) => Point::DevicePort(link as u16),
+                    };
+                    context!(self, host).observe_fault(at, point, &fault);
+                }
+                next
             }
         };
         // Replaces wake-ups that other components have armed during the run.
@@ -137,6 +147,8 @@ impl World {
             let home = self.device_homes[device];
             if self.transports[home].device_station() == Some(station) {
                 let (device, env, mut context) = device!(self, device);
+                let stop = Fault::new(FaultKind::Stop).within(from, until);
+                context.observe_fault(now, Point::DevicePort(device.number()), &stop);
                 device.power_cycle(env, &mut context);
                 let drive = self.device_drives[home].expect("it was checked");
                 self.drives[drive].power_cycle(now);

@@ -132,6 +132,7 @@ const FORGOTTEN: &str = "forgotten by the analyser: too much at once";
 /// Counters after which some commands may be unknown.
 const BLIND: [&str; 6] = [UNKNOWN, UNRECORDED, REUSED, FORGOTTEN, ORPHAN, BAD_DOORBELL];
 const FAILED: &str = "command failed";
+const FAULT: &str = "planned fault";
 const REFUSED: &str = "optional admin command refused, before the first I/O and not repeated";
 const DIFFERS: &str = "payload differs between two nodes";
 const OTHER_DATA: &str = "read returned other data than was written";
@@ -311,6 +312,10 @@ impl Anomalies {
             put(&mut self.unexplained, (at, number), DIFFERS, 1, &description);
         }
         self.observe_drives(run);
+        for (node, at, tap, text) in run.faults() {
+            self.last = (at.max(0) as u64, 0);
+            self.add(FAULT, 1, &format!("{text} ({}, {tap})", name(node)));
+        }
     }
 
     /// Returns whether the command was refused as in every start of a host. Complete only after
