@@ -2,6 +2,7 @@
 
 use crate::output::wrong_usage;
 use clap::Args;
+use plan::run::tables::TableFolders;
 use plan::{KeyError, Origin, Plan, Planned};
 use report::Failure;
 use std::path::PathBuf;
@@ -52,5 +53,24 @@ pub fn refused(error: KeyError) -> Failure {
     match error.origin {
         Origin::Option(_) => wrong_usage(error),
         Origin::File { .. } => Failure(error.to_string()),
+    }
+}
+
+/// Folders for tables.
+#[derive(Args, Clone, Debug)]
+pub struct TableArgs {
+    /// Write tables of commands, stages, links, streams and histograms as CSV files into the folder
+    /// DIR, which must be empty
+    #[arg(long, value_name = "DIR")]
+    csv: Option<PathBuf>,
+    /// Write the tables of --csv as Parquet files
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
+}
+
+impl TableArgs {
+    /// The folders.
+    pub fn folders(&self) -> TableFolders {
+        TableFolders { csv: self.csv.clone(), parquet: self.parquet.clone() }
     }
 }

@@ -44,5 +44,5 @@ pub fn run(args: &Args) -> Outcome {
 
 /// `--spin` in a calibration.
 pub fn spin_name(spin: Duration) -> String {
-    spin.to_string()
+    format!("{}ns", spin.as_ns())
 }

@@ -4,14 +4,14 @@ use super::calibrate::spin_name;
 use super::{Ended, Failure, json};
 use crate::node::waiting;
 use crate::output::{assign_stdout, note, warning};
-use crate::plan_args::{PlanArgs, refused};
+use crate::plan_args::{PlanArgs, TableArgs, refused};
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use load::TraceTarget;
 use plan::run::sweep::{self, Sweep};
 use report::span;
 use report::target::Target;
-use rig::{Case, CompareDocument, LiveOptions};
+use rig::{Case, CompareDocument, Comparison, LiveOptions};
 use std::collections::BTreeMap;
 use wire::Duration;
 
@@ -43,6 +43,8 @@ pub struct Args {
     /// Print one JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    tables: TableArgs,
     /// Write an HTML page. FILE - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     html: Option<Target>,
@@ -72,13 +74,15 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         trace: TraceTarget::default(),
     };
     let stop = stop_on_signals()?;
-    let console = (&mut Progress::new(), &stop);
-    let rounds =
-        rig::compare(&cases, &options, (args.rounds, args.stages), (console.0, console.1))?;
+    let text = args.plan.text(&plan);
+    let mut tables = args.tables.folders().begin(&text)?;
+    let (rounds, stages) = (args.rounds, args.stages);
+    let mut comparison = Comparison { options, rounds, stages, tables: tables.as_mut() };
+    let rounds = comparison.run(&cases, (&mut Progress::new(), &stop))?;
     let here = rig::this_machine(&spin_name(args.spin));
     let calibrated = cases[0].plan.calibration.as_ref();
     let machines = (calibrated, &here);
-    let document = CompareDocument::new((&name, args.plan.text(&plan)), &cases, &rounds, machines);
+    let document = CompareDocument::new((&name, text.clone()), &cases, &rounds, machines);
     document.warnings.iter().for_each(|text| warning(format_args!("{name}: {text}")));
     match args.json {
         true => println!("{}", json(&document)),
@@ -87,5 +91,6 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     if let Some(target) = &args.html {
         target.write(&document.page())?;
     }
+    tables.map_or(Ok(()), |tables| tables.finish(&text))?;
     Ok(Ended::unless(document.interrupted))
 }

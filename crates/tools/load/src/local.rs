@@ -12,6 +12,7 @@ use live::{
     Clock, DeviceNode, LinkWait, NvmeDrive, PATIENCE, Poller, Stop, Waiting, random_number,
     wait_for_links,
 };
+use node::faults::Faults;
 use node::push;
 use nvme::initiator;
 use report::{Failure, Outcome};
@@ -83,6 +84,8 @@ pub struct NodeParts {
     pub links: LinkSettings,
     /// Limit of its output.
     pub limit: Option<Rate>,
+    /// Its faults.
+    pub faults: Faults,
 }
 
 /// A node in a thread, which ends when the value is dropped.
@@ -140,7 +143,14 @@ impl Node {
     ) -> Result<Self, Failure> {
         let tunnel = Settings { push, ..link.settings(Role::Device) };
         let LocalLink { clock, waiting, .. } = link;
-        let parts = NodeParts { clock, waiting, tunnel, links: link.carriers()?, limit: None };
+        let parts = NodeParts {
+            clock,
+            waiting,
+            tunnel,
+            links: link.carriers()?,
+            limit: None,
+            faults: Faults::default(),
+        };
         Self::serve(at, parts, make, ready)
     }
 
@@ -160,13 +170,13 @@ impl Node {
         let (announce, announced) = channel();
         let at = at.clone();
         let serve = move || {
-            let NodeParts { clock, waiting, tunnel, links, limit } = parts;
+            let NodeParts { clock, waiting, tunnel, links, limit, faults } = parts;
             let attached = make()?;
             let tracer = attached.tracer();
             let listener = CarrierListener::bind(&at, links)?;
             let poller = Poller::new(waiting)?;
             let node = DeviceNode::new(clock, poller, listener, tunnel, attached)?;
-            let mut node = node.with(|node| node.with_rate_limit(limit));
+            let mut node = node.with(|node| node.with_rate_limit(limit)).with_faults(faults);
             ready(&mut node, &stop)?;
             let _ = announce.send(node.address()?);
             node.run(stop.fd(), || stop.request(), |_| {})?;

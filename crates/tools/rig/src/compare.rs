@@ -9,6 +9,7 @@ use live::Stop;
 use load::{Console, TraceFile, TraceTarget};
 use plan::Planned;
 use plan::run::document::{SimLatency, SimReport};
+use plan::run::tables::{RowOrigin, Tables};
 use plan::run::{Measured, RunOptions, Seeds, Watch};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::Assumptions;
@@ -66,73 +67,109 @@ pub struct Rounds {
     pub interrupted: bool,
 }
 
-/// Runs `rounds` rounds: in each one the floor, then every case live and simulated. Each round uses
-/// the next seed. Then records one run of both worlds per case if `stages` is set.
-///
-/// # Errors
-/// If a run fails.
-pub fn compare(
-    cases: &[Case],
-    options: &LiveOptions,
-    (rounds, stages): (u64, bool),
-    (console, stop): (&mut dyn Console, &Stop),
-) -> Result<Rounds, Failure> {
-    let mut all = Rounds::default();
-    all.cases.resize_with(cases.len(), CaseRounds::default);
-    for round in 0..rounds {
-        console.progress(&format!("round {} of {rounds}: raw TCP", round + 1));
-        all.floor.push(Floor::new(&cases[0].plan)?.measure(options.waiting)?);
-        for (number, case) in cases.iter().enumerate() {
-            if stop.is_set() {
-                all.interrupted = true;
-                return Ok(all);
-            }
-            let seed = case.plan.config.seed.wrapping_add(round);
-            let plan = case.plan.clone().with_seed(seed);
-            console.progress(&format!(
-                "round {} of {rounds}, case {} of {}",
-                round + 1,
-                number + 1,
-                cases.len()
-            ));
-            let into = &mut all.cases[number];
-            // The order alternates, so that neither world profits from a warm machine.
-            for live in [round % 2 == 0, round % 2 != 0] {
-                match live {
-                    true => live_round(&plan, options, into, stop)?,
-                    false => into.sim.push(Figures::from(&simulated(&plan, None, stop)?)),
+/// What to compare.
+pub struct Comparison<'a> {
+    /// How live nodes run.
+    pub options: LiveOptions,
+    /// Number of rounds.
+    pub rounds: u64,
+    /// Whether to record one run of both worlds per case, and to compare its stages.
+    pub stages: bool,
+    /// The tables of every run.
+    pub tables: Option<&'a mut Tables>,
+}
+
+impl Comparison<'_> {
+    /// Runs the rounds: in each one the floor, then every case live and simulated. Each round uses
+    /// the next seed.
+    ///
+    /// # Errors
+    /// If a run fails.
+    pub fn run(
+        &mut self,
+        cases: &[Case],
+        (console, stop): (&mut dyn Console, &Stop),
+    ) -> Result<Rounds, Failure> {
+        let mut all = Rounds::default();
+        all.cases.resize_with(cases.len(), CaseRounds::default);
+        let (rounds, count) = (self.rounds, cases.len());
+        for round in 0..rounds {
+            console.progress(&format!("round {} of {rounds}: raw TCP", round + 1));
+            all.floor.push(Floor::new(&cases[0].plan)?.measure(self.options.waiting)?);
+            for (number, case) in cases.iter().enumerate() {
+                if stop.is_set() {
+                    all.interrupted = true;
+                    return Ok(all);
+                }
+                let (at, case_at) = (round + 1, number + 1);
+                console.progress(&format!("round {at} of {rounds}, case {case_at} of {count}"));
+                let into = &mut all.cases[number];
+                // The order alternates, so that neither world profits from a warm machine.
+                for live in [round % 2 == 0, round % 2 != 0] {
+                    self.round(case, (round, live), into, stop)?;
                 }
             }
         }
+        for (number, case) in cases.iter().enumerate().filter(|_| self.stages) {
+            console.progress(&format!("stages of case {} of {count}", number + 1));
+            all.cases[number].stages = Some(compare_stages(&case.plan, &self.options, stop)?);
+        }
+        console.done();
+        all.interrupted = stop.is_set();
+        Ok(all)
     }
-    for (number, case) in cases.iter().enumerate().filter(|_| stages) {
-        console.progress(&format!("stages of case {} of {}", number + 1, cases.len()));
-        all.cases[number].stages = Some(compare_stages(&case.plan, options, stop)?);
+
+    /// Runs one case in one world.
+    fn round(
+        &mut self,
+        case: &Case,
+        (round, live): (u64, bool),
+        into: &mut CaseRounds,
+        stop: &Stop,
+    ) -> Outcome {
+        let seed = case.plan.config.seed.wrapping_add(round);
+        let plan = case.plan.clone().with_seed(seed);
+        let (document, commands) = if live {
+            let options = LiveOptions { list: self.tables.is_some(), ..self.options.clone() };
+            let result = run(&plan, &options, (&mut Quiet, stop))?;
+            if result.interrupted {
+                return Ok(());
+            }
+            let document = document(&plan, &result);
+            let hosts = document.hosts.iter();
+            into.failures += hosts.map(|host| host.failures + host.mismatches).sum::<u64>();
+            into.live.push(Figures::from(&document));
+            (document, result.hosts.into_iter().flat_map(|host| host.list).collect())
+        } else {
+            let (document, commands) =
+                plan::run::once(&plan, &|| stop.is_set()).map_err(|failed| Failure(failed.why))?;
+            if document.interrupted {
+                return Ok(());
+            }
+            into.sim.push(Figures::from(&document));
+            (document, commands)
+        };
+        if let Some(tables) = &mut self.tables {
+            let world = document.world.name();
+            let origin = RowOrigin { world, run: round, seed, set: &case.words() };
+            tables.commands(&origin, &plan, &commands);
+            tables.document(&origin, &document);
+        }
+        Ok(())
     }
-    console.done();
-    all.interrupted = stop.is_set();
-    Ok(all)
+}
+
+impl Case {
+    /// Returns the settings, such as `link.rate=1G drive.mps=256`.
+    fn words(&self) -> String {
+        let words: Vec<_> = self.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        words.join(" ")
+    }
 }
 
 /// A receiver of nothing: the rounds have their own progress.
 pub struct Quiet;
 impl Console for Quiet {}
-
-fn live_round(
-    plan: &Planned,
-    options: &LiveOptions,
-    into: &mut CaseRounds,
-    stop: &Stop,
-) -> Outcome {
-    let result = run(plan, options, (&mut Quiet, stop))?;
-    if result.interrupted {
-        return Ok(());
-    }
-    let report = document(plan, &result);
-    into.failures += report.hosts.iter().map(|host| host.failures + host.mismatches).sum::<u64>();
-    into.live.push(Figures::from(&report));
-    Ok(())
-}
 
 /// Returns the document of a live run.
 fn document(plan: &Planned, run: &LiveRun) -> SimReport {
@@ -150,7 +187,14 @@ fn document(plan: &Planned, run: &LiveRun) -> SimReport {
 fn quiet_options(trace: Option<PathBuf>) -> RunOptions {
     let requested = OutputFiles { trace, ..OutputFiles::default() };
     let assumed = Assumptions::default();
-    RunOptions { name: String::new(), requested, assumed, text: String::new(), phases: None }
+    RunOptions {
+        name: String::new(),
+        requested,
+        assumed,
+        text: String::new(),
+        phases: None,
+        tables: None,
+    }
 }
 
 /// Simulates a plan, and records it.

@@ -24,7 +24,7 @@ fn picture(
         let [live, sim] = values(case)?;
         let note = format!("{:+.1} %", (sim / live - 1.0) * 100.0);
         let values = vec![vec![live], vec![sim]];
-        Some(DotRow { name: case.heading(), note, bad: false, values })
+        Some(DotRow { name: case.heading(), note, bad: false, values, interval: None })
     };
     let rows: Vec<_> = document.cases.iter().filter_map(row).collect();
     let all = document.cases.iter().filter_map(values).flatten();

@@ -6,6 +6,7 @@ use live::net::Address;
 use live::{Clock, NvmeDrive, random_number};
 use load::TraceTarget;
 use load::local::{Node, NodeParts};
+use node::faults::Faults;
 use report::Failure;
 use sim::drive::DriveConfig;
 use storage::media::Backing;
@@ -28,6 +29,8 @@ pub struct DrivePlan {
     pub link: LinkParts,
     /// Max_Payload_Size supported, in bytes.
     pub max_payload: usize,
+    /// Faults of the drive, and of its node.
+    pub faults: [Faults; 2],
 }
 
 impl DrivePlan {
@@ -38,7 +41,8 @@ impl DrivePlan {
     pub fn open(&self, clock: Clock, trace: &TraceTarget) -> Result<NvmeDrive, Failure> {
         let settings = drive_settings(self.max_payload, QUEUES);
         let made = NvmeDrive::over(&self.backing, Some(&self.serial), "", settings)?;
-        Ok(made.traced(trace.open(NodeRole::Device, random_number(), clock)?))
+        let tracer = trace.open(NodeRole::Device, random_number(), clock)?;
+        Ok(made.traced(tracer).with_faults(self.faults[0].clone()))
     }
 
     /// Starts a device node in a thread, in the namespace of the caller.
@@ -52,6 +56,7 @@ impl DrivePlan {
             tunnel: self.link.tunnel(Role::Device),
             links: self.link.links()?,
             limit: self.link.node.limit(),
+            faults: self.faults[1].clone(),
         };
         Node::serve(at, parts, move || self.open(clock, &trace), |_, _| Ok(()))
     }

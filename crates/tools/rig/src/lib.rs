@@ -35,7 +35,7 @@ mod settings;
 mod tests;
 
 pub use calibrate::{Calibration, Measurements, calibrate, this_machine};
-pub use compare::{Case, CaseRounds, Figures, Rounds, compare, traces};
+pub use compare::{Case, CaseRounds, Comparison, Figures, Rounds, traces};
 pub use compare_document::{
     CompareCase, CompareDocument, ErrorEstimate, FloorSummary, StageFigure, WorldFigure,
 };

@@ -14,6 +14,7 @@ use live::{Attached, Clock, LinkWait, NvmeDrive, PATIENCE, Poller, Stop, Waiting
 use load::initiator_host::{Hardware, InitiatorHost};
 use load::local::Node;
 use load::{Console, TraceTarget};
+use node::faults::{Fault, FaultKind};
 use node::push;
 use pcie::{enumerate, root};
 use plan::Planned;
@@ -28,9 +29,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration as Pause;
 use storage::media::Backing;
-use wire::Instant;
 use wire::frame::Role;
 use wire::trace::NodeRole;
+use wire::{Duration, Instant};
 
 /// How a plan is run live.
 #[derive(Clone, Debug)]
@@ -58,6 +59,9 @@ pub struct LiveRun {
     pub interrupted: bool,
 }
 
+/// Time from the start of a run with faults to the start of the workloads: hosts bring their drives
+/// up and fill them before.
+const LEAD: Duration = Duration::from_ms(3_000);
 /// Longest time between two updates of the progress.
 const LOOK: Pause = Pause::from_millis(100);
 
@@ -158,11 +162,21 @@ fn drive_of(
 ) -> Option<(DrivePlan, TransportConfig)> {
     let Below::Switch(switch) = &plan.config.hosts[host].attached else { return None };
     let port = &switch.ports[at];
+    let link = links_before(plan, host) + at;
+    let faults = plan.live_faults(link).into_iter();
+    // Cuts of cables happen in the network.
+    let faults: Vec<Fault> =
+        faults.filter(|fault| fault.kind != FaultKind::LinkDown).map(late).collect();
+    let select = |of_drive| {
+        let own = faults.iter().filter(|fault| fault.kind.is_of_drive() == of_drive);
+        own.cloned().collect()
+    };
     let drive = DrivePlan {
         serial: port.drive.serial.clone(),
         backing: options.backing(plan, (host, at), &port.drive),
         link: LinkParts::new(switch, Some(&port.transport), options),
         max_payload: port.drive.max_payload,
+        faults: [select(true), select(false)],
     };
     Some((drive, port.transport.clone()))
 }
@@ -175,11 +189,22 @@ impl LiveOptions {
         (host, at): (usize, usize),
         drive: &DriveConfig,
     ) -> Vec<Backing> {
-        let before = plan.config.hosts[..host].iter().map(|host| host.drives().len());
-        let name = plan.drives.get(before.sum::<usize>() + at);
+        let name = plan.drives.get(links_before(plan, host) + at);
         let given = name.and_then(|name| self.backing.get(name));
         given.cloned().unwrap_or_else(|| in_ram(drive))
     }
+}
+
+/// Returns the number of tunnel links of the hosts before a host.
+fn links_before(plan: &Planned, host: usize) -> usize {
+    let hosts = plan.config.hosts[..host].iter();
+    let tunnelled = hosts.filter(|host| matches!(host.attached, Below::Switch(_)));
+    tunnelled.map(|host| host.drives().len()).sum()
+}
+
+/// Returns a fault of the plan on the clock of a live run, whose workloads start at [`LEAD`].
+fn late(fault: Fault) -> Fault {
+    Fault { at: fault.at + LEAD, ..fault }
 }
 
 /// The hosts of a run.
@@ -235,7 +260,8 @@ impl<'a> Hosts<'a> {
                 let backing = self.options.backing(self.plan, (number, 0), &drive);
                 let switch = SwitchConfig::new(max_payload, Vec::new());
                 let link = LinkParts::new(&switch, None, self.options);
-                let drive = DrivePlan { serial, backing, link, max_payload };
+                let faults = Default::default();
+                let drive = DrivePlan { serial, backing, link, max_payload, faults };
                 std::thread::spawn(move || part.direct(&config, &drive))
             }
         }
@@ -258,12 +284,15 @@ impl<'a> Hosts<'a> {
         let mut hosts: Vec<HostResult> = Vec::new();
         hosts.resize_with(plan.hosts.len(), HostResult::default);
         let (mut started, mut cuts) = (None, Cuts::new(plan));
+        let has_faults = (0..plan.drives.len()).any(|link| !plan.live_faults(link).is_empty());
+        let start_at = Instant::ZERO + if has_faults { LEAD } else { Duration::ZERO };
         if failure.is_some() {
             shared.stop();
         }
         loop {
             let elapsed = |started: Option<Instant>| started.map(|started| clock.now() - started);
-            let wait = elapsed(started).map_or(LOOK, |elapsed| cuts.pause(elapsed, LOOK));
+            let soon = if has_faults { Pause::from_millis(1) } else { LOOK };
+            let wait = elapsed(started).map_or(soon, |elapsed| cuts.pause(elapsed, LOOK));
             match received.recv_timeout(wait) {
                 Ok((_, HostEvent::Ready)) => ready += 1,
                 Ok((host, HostEvent::Ended(Ok(result)))) => hosts[host] = *result,
@@ -274,7 +303,7 @@ impl<'a> Hosts<'a> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if ready == count {
+            if ready == count && clock.now() >= start_at {
                 started.get_or_insert_with(|| clock.now());
                 shared.go();
             }

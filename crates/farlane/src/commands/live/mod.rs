@@ -7,12 +7,13 @@ use crate::key_args::KeyArgs;
 use crate::namespace::Namespace;
 use crate::node::waiting;
 use crate::output::{assign_stdout, failures_in_red, file_only, note, warning, wrong_usage};
-use crate::plan_args::{PlanArgs, built};
+use crate::plan_args::{PlanArgs, TableArgs, built};
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use load::{TraceFile, TraceTarget};
 use plan::Planned;
 use plan::run::Measured;
+use plan::run::tables::RowOrigin;
 use report::span;
 use report::target::Target;
 use rig::LiveOptions;
@@ -64,6 +65,8 @@ pub struct Args {
     /// FILE.host1 and so on
     #[arg(long, value_name = "FILE", value_parser = file_only)]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    tables: TableArgs,
     /// Write an HTML page, the same as of `farlane sim`. Records traces, which slows the nodes
     /// down. FILE - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
@@ -111,6 +114,8 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         credentials: args.keys.credentials()?,
         trace: TraceTarget::new(trace.clone().map(TraceFile::new), |text| warning(text)),
     };
+    let text = args.plan.text(&plan);
+    let tables = args.tables.folders().begin(&text)?;
     let stop = stop_on_signals()?;
     let console = (&mut Progress::new(), &stop);
     let run = match &args.node {
@@ -129,13 +134,20 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         interrupted: run.interrupted,
         commands: run.hosts.into_iter().flat_map(|host| host.list).collect(),
     };
-    let document = measurements.document(&planned, &name);
+    let mut document = measurements.document(&planned, &name);
+    document.plan_text.clone_from(&text);
     match args.json {
         true => println!("{}", json(&document)),
         false => print!("{}", failures_in_red(&plan::run::text::text(&document))),
     }
+    if let Some(mut tables) = tables {
+        let origin = RowOrigin { world: "live", run: 0, seed: document.seed, set: "" };
+        tables.commands(&origin, &planned, &measurements.commands);
+        tables.document(&origin, &document);
+        tables.finish(&text)?;
+    }
     if let Some(target) = &args.html {
-        target.write(&measurements.page(&planned, &name, &args.plan.text(&plan))?)?;
+        target.write(&measurements.page(&planned, &name, &text)?)?;
     }
     Ok(document.ended())
 }

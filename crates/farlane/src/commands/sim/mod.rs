@@ -4,12 +4,12 @@ use super::{Ended, Failure, json};
 use crate::output::{
     assign_stdout, failures_in_red, file_only, note, one_of, red, warning, wrong_usage,
 };
+use crate::plan_args::TableArgs;
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use plan::run::document::SimReport;
 use plan::run::phases;
 use plan::run::sweep::{Combinations, Sweep, SweepOptions};
-use plan::run::tables::TableFolders;
 use plan::run::{
     Resume, RunError, RunOptions, RunTables, Seeds, Shifts, Watch, text_with_settings,
 };
@@ -80,13 +80,8 @@ pub struct Args {
     /// runs only the rest
     #[arg(long, value_name = "FILE", requires = "sweep")]
     resume: Option<PathBuf>,
-    /// Write tables of commands, stages, links, streams and histograms as CSV files into the folder
-    /// DIR, which must be empty
-    #[arg(long, value_name = "DIR")]
-    csv: Option<PathBuf>,
-    /// Write the tables of --csv as Parquet files
-    #[arg(long, value_name = "DIR")]
-    parquet: Option<PathBuf>,
+    #[command(flatten)]
+    tables: TableArgs,
     /// Write an HTML page: the report of the first run with diagrams and plots, or the table and
     /// plot of --sweep. FILE - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
@@ -157,8 +152,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
 
 /// Begins the tables of --csv and --parquet.
 fn tables(args: &Args, text: &str) -> Result<Option<RunTables>, Failure> {
-    let folders = TableFolders { csv: args.csv.clone(), parquet: args.parquet.clone() };
-    RunTables::create(folders, text, args.resume.is_some())
+    RunTables::create(args.tables.folders(), text, args.resume.is_some())
 }
 
 /// Opens the file of --resume.

@@ -25,7 +25,7 @@ const SCHEMA: u32 = 1;
 
 wire::named! {
     /// Where a plan ran.
-    #[derive(JsonSchema, Serialize)]
+    #[derive(Deserialize, JsonSchema, Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum World {
         /// In the simulator, in virtual time.

@@ -34,6 +34,7 @@ impl Measured {
             limits: Vec::new(),
             requirements: self.requirements(planned),
             interrupted: self.interrupted,
+            part_failed: None,
         };
         let mut document = SimReport::new(name, planned, &results);
         document.world = World::Live;

@@ -3,6 +3,7 @@
 
 pub mod document;
 mod measured;
+mod once;
 pub mod over_seeds;
 mod parts;
 pub mod phases;
@@ -17,6 +18,7 @@ pub mod text;
 use crate::{KeyError, Plan, Planned};
 use document::{FailedRun, SimReport};
 pub use measured::Measured;
+pub use once::once;
 pub use parts::RunTables;
 use pool::Extras;
 pub use resume::Resume;

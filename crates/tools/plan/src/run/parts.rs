@@ -5,7 +5,7 @@
 //! and the parts are removed. Memory is bounded for any number of commands.
 
 use super::document::SimReport;
-use super::tables::{CommandRow, RowOrigin, TableFolders, Tables};
+use super::tables::{CommandRow, PLAN, RowOrigin, TableFolders, Tables};
 use crate::Planned;
 use report::{Failure, Outcome};
 use sim::measure::{CommandRecord, Observer, Op, STAGES};
@@ -17,8 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Name of the folder of the parts.
 const PARTS: &str = "parts";
-/// Name of the plan's file.
-const PLAN: &str = "plan.toml";
 /// Numbers of a command in a part: host, drive, queue, operation, begin and latency in ns, then the
 /// stages in ns, each with eight bytes, least significant byte first.
 const NUMBERS: usize = 6 + STAGES;

@@ -29,7 +29,7 @@ pub struct RunProgress {
 /// Simulates `config` with `observers` to its end or until it is stopped; `pace` shows the
 /// progress. Returns whether the simulation ended by itself. The error is one line with the reason
 /// of a failure.
-fn simulate(
+pub(super) fn simulate(
     config: &Config,
     observers: Vec<Box<dyn Observer>>,
     pace: &RunProgress,
@@ -96,9 +96,9 @@ pub struct Commands {
 }
 
 /// Counts commands as they end.
-struct CommandCounter {
-    commands: Rc<RefCell<Commands>>,
-    pace: Arc<RunProgress>,
+pub(super) struct CommandCounter {
+    pub commands: Rc<RefCell<Commands>>,
+    pub pace: Arc<RunProgress>,
 }
 
 impl Observer for CommandCounter {

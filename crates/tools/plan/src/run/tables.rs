@@ -6,14 +6,20 @@
 //! nanoseconds.
 
 use super::document::{SimLink, SimReport, SimSegments, Stream};
+use crate::Planned;
 use columns::{Column, RowFiles, Schema, Targets, Value};
 use report::target::Target;
 use report::{Failure, Outcome};
-use sim::measure::STAGES;
+use sim::measure::{CommandRecord, STAGES, Stage};
 use stats::Latency;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wire::Instant;
+
+/// The world of simulations.
+const SIM: &str = "sim";
+/// Name of the plan's file.
+pub(super) const PLAN: &str = "plan.toml";
 
 const ORIGIN: [Column; 4] = [
     Column::text("world"),
@@ -195,6 +201,23 @@ impl TableFolders {
     }
 }
 
+impl TableFolders {
+    /// Creates the requested folders with the text of the plan, and begins the tables; `None` if no
+    /// folder is requested.
+    ///
+    /// # Errors
+    /// One line that names a folder with other files, or a file that cannot be written.
+    pub fn begin(&self, plan: &str) -> Result<Option<Tables>, Failure> {
+        self.create(&[])?;
+        for folder in self.all() {
+            let path = folder.join(PLAN);
+            let failed = |error| Failure(format!("cannot write {}: {error}", path.display()));
+            fs::write(&path, plan).map_err(failed)?;
+        }
+        Tables::create(self)
+    }
+}
+
 impl Tables {
     /// Begins all files in the requested folders, which exist; `None` if there are no folders.
     ///
@@ -236,6 +259,29 @@ impl Tables {
             *cell = Value::Optional(ns);
         }
         self.commands.push(Instant::ZERO, &cells);
+    }
+
+    /// Adds the commands of a run; those of a simulation with their times by stage.
+    pub fn commands(
+        &mut self,
+        origin: &RowOrigin<'_>,
+        planned: &Planned,
+        commands: &[CommandRecord],
+    ) {
+        for command in commands {
+            let stage = |stage| command.breakdown.get(stage).as_ns();
+            let host = planned.hosts.get(usize::from(command.host));
+            let row = CommandRow {
+                host: host.map_or("", String::as_str),
+                drive: command.drive.into(),
+                queue: command.queue.into(),
+                operation: command.op.name(),
+                since_ns: command.since.as_ns(),
+                latency_ns: (command.until - command.since).as_ns(),
+                stages: Stage::ALL.map(|one| (origin.world == SIM).then(|| stage(one))),
+            };
+            self.command(origin, &row);
+        }
     }
 
     /// Adds the mean, the median and the 99th percentile of each stage.
@@ -319,7 +365,6 @@ fn push(file: &mut RowFiles, origin: &RowOrigin<'_>, texts: &[Value<'_>], number
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sim::measure::Stage;
 
     #[test]
     fn every_stage_has_its_column() {
