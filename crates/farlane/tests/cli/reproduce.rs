@@ -1,6 +1,6 @@
 //! `farlane reproduce` and `farlane bench sim`.
 
-use crate::support::program::{document, is_wrong_usage, page, scratch, text};
+use crate::support::program::{document, is_refused, is_wrong_usage, page, scratch, text};
 
 #[test]
 fn the_document_has_every_published_figure() {
@@ -107,4 +107,40 @@ fn the_simulator_is_measured_and_its_memory_does_not_grow_with_time() {
 fn bench_takes_its_options_or_a_subcommand() {
     is_wrong_usage(&["bench", "--quick", "sim"]);
     is_wrong_usage(&["bench", "sim", "--quick", "--time", "100"]);
+}
+
+/// `farlane sim` simulates the figure of each written plan. A setting changes what follows from it.
+#[test]
+fn plans_of_a_publication_have_its_figures() {
+    let folder = scratch("reproduce-plans");
+    let name = text(&folder);
+    let all = document(&["reproduce", "nvme-tsn", "--json", "--plan", &name]);
+    let rows = all["rows"].as_array().unwrap();
+    let rows = rows.iter().filter(|row| !row["figure"].as_str().unwrap().starts_with("t_tunnel"));
+    let mut count = 0;
+    for row in rows {
+        let plan = folder.join(row["figure"].as_str().unwrap()).with_extension("toml");
+        let comment = std::fs::read_to_string(&plan).unwrap();
+        assert!(comment.starts_with("# ") && comment.contains(", section 4."), "{comment}");
+        let host = document(&["sim", &text(&plan), "--json"])["hosts"][0].clone();
+        let [reads, commands] =
+            ["config_read_ns", "root_port_ns"].map(|key| host[key]["mean"].as_f64());
+        let simulated = match row["unit"].as_str() {
+            Some("ns") => reads.unwrap(),
+            _ => commands.unwrap() / 1e3,
+        };
+        let figure = row["simulated"].as_f64().unwrap();
+        assert!((figure - simulated).abs() <= 1.0, "{row}: {simulated}");
+        count += 1;
+    }
+    assert_eq!((count, std::fs::read_dir(&folder).unwrap().count()), (9, 9));
+    let set = "drive.reads_in_flight=1";
+    let changed = document(&["reproduce", "nvme-tsn", "--json", "--set", set]);
+    assert_eq!((&changed["set"][0], &changed["rows"]), (&set.into(), &all["rows"]));
+    for row in changed["changed"].as_array().unwrap() {
+        // Only a write reads data from the host, and one read takes as long as before.
+        let slower = row["change_percent"].as_f64() > Some(1.0);
+        assert_eq!(slower, row["figure"].as_str().unwrap().starts_with("write_4k"), "{row}");
+    }
+    is_refused(&["reproduce", "nvme-tsn", "--set", "drive.x=1"], &["--set drive.x=1: unknown key"]);
 }

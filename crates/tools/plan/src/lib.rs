@@ -28,6 +28,7 @@
 //! - `reservations`: reserved bandwidth
 //! - `requirements`: deadlines and permitted losses
 //! - `remarks`: remarks on a plan before the run
+//! - `writer`: plans of configurations
 //! - [`run`]: runs, phases, sweeps and their document
 //! - [`simulate`]: observers of a simulation: traces, captures, limits, ports
 //!
@@ -91,6 +92,7 @@ mod tests;
 mod units;
 mod variants;
 mod workload;
+mod writer;
 
 pub use calibration::Machine;
 pub use keys::{KeyError, Origin};
@@ -99,6 +101,7 @@ pub use phases::{Shift, Trial};
 pub use recording::Recording;
 pub use remarks::Remark;
 pub use requirements::{Bound, Requirement, Subject};
+pub use writer::write;
 
 use crate::simulate::OutputFiles;
 use keys::{Section, Value, allowed, both};

@@ -34,8 +34,10 @@ pub struct Args {
 enum Publication {
     /// Missing Link Electronics, "Latency Analysis for NVMe/TSN"
     #[command(after_help = "Examples:\n  farlane reproduce nvme-tsn --only table --json\n  \
-        farlane reproduce nvme-tsn --html nvme-tsn.html")]
-    NvmeTsn(Options<nvme_tsn::Part>),
+        farlane reproduce nvme-tsn --html nvme-tsn.html\n  \
+        farlane reproduce nvme-tsn --set drive.reads_in_flight=4\n  \
+        farlane reproduce nvme-tsn --plan plans-of-nvme-tsn")]
+    NvmeTsn(nvme_tsn::Args),
     /// NEC, "End-to-End Adaptive Packet Aggregation ...", Hot Interconnects 2014
     #[command(after_help = "Examples:\n  farlane reproduce expether --only table --json\n  \
         farlane reproduce expether --html expether.html")]
@@ -69,7 +71,7 @@ struct Options<P: ValueEnum + Send + Sync + 'static> {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     match &args.publication {
-        Publication::NvmeTsn(options) => nvme_tsn::run(options),
+        Publication::NvmeTsn(args) => nvme_tsn::run(args),
         Publication::Expether(options) => expether::run(options),
         Publication::TsnPorts(options) => tsn_ports::run(options),
         Publication::TsnVm(options) => tsn_vm::run(options),
@@ -109,6 +111,17 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         citation: String,
         simulate: impl Fn(&P, &mut R) -> Result<Vec<Section>, Failure>,
     ) -> Outcome {
+        self.run_parts(&self.only, name, citation, simulate)
+    }
+
+    /// [`run`](Self::run) with these parts.
+    fn run_parts<R: Default + Serialize>(
+        &self,
+        only: &[P],
+        name: &str,
+        citation: String,
+        simulate: impl Fn(&P, &mut R) -> Result<Vec<Section>, Failure>,
+    ) -> Outcome {
         assign_stdout(self.json, &[("--html", self.html.as_ref())]);
         let mut page = Page::new(&format!("farlane reproduce {name}"));
         page.text(&format!("{citation}: published and simulated."));
@@ -117,7 +130,7 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         }
         let mut document = Reproduction { schema: SCHEMA, source: citation, results: R::default() };
         let mut progress = Progress::new();
-        let asked = |part: &&P| self.only.is_empty() || self.only.contains(part);
+        let asked = |part: &&P| only.is_empty() || only.contains(part);
         for part in P::value_variants().iter().filter(asked) {
             let name = part.to_possible_value().map_or_else(String::new, |v| v.get_name().into());
             progress.show(&format!("simulating: {name}"));

@@ -93,13 +93,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Ended, Failure> {
     let outputs = [("--pcapng", args.pcapng.as_ref()), ("--html", args.html.as_ref())];
     assign_stdout(args.json, &outputs);
-    let mut plan = Plan::read(&args.plan)?;
-    for text in &args.set {
-        let (key, value) = text.split_once('=').unwrap_or_else(|| {
-            wrong_usage(format!("invalid value '{text}' for --set: expected KEY=VALUE"))
-        });
-        plan = plan.with(key, value, "--set").map_err(refused)?;
-    }
+    let plan = with_settings(Plan::read(&args.plan)?, &args.set).map_err(refused)?;
     let stop = stop_on_signals()?;
     let progress = RefCell::new(Progress::new());
     let show = |state: Option<&str>| match state {
@@ -167,6 +161,16 @@ fn resume(args: &Args, text: &str) -> Result<Option<Resume>, Failure> {
         options.push(format!("--shift {}", args.shift.join(",")));
     }
     Resume::open(path, text, (&sweep, options), |text| warning(text)).map(Some)
+}
+
+/// Returns the plan with the settings of `--set`.
+pub fn with_settings(plan: Plan, set: &[String]) -> Result<Plan, KeyError> {
+    set.iter().try_fold(plan, |plan, text| {
+        let (key, value) = text.split_once('=').unwrap_or_else(|| {
+            wrong_usage(format!("invalid value '{text}' for --set: expected KEY=VALUE"))
+        });
+        plan.with(key, value, "--set")
+    })
 }
 
 /// Runs every combination. Returns whether all meet the plan's requirements.
@@ -262,7 +266,7 @@ fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
 }
 
 /// A mistake in the plan is a failure. A mistake in an option ends the process.
-fn refused(error: KeyError) -> Failure {
+pub fn refused(error: KeyError) -> Failure {
     match error.origin {
         Origin::Option(_) => wrong_usage(error),
         Origin::File { .. } => Failure(error.to_string()),

@@ -68,6 +68,15 @@ impl<T> ByTopology<T> {
 }
 
 impl Published {
+    /// Returns the section of the row of a simulation.
+    pub fn source(&self, row: &str) -> &str {
+        match row {
+            row if row.starts_with("config_read") => &self.config_read_ns.source,
+            row if row.starts_with("read_4k") => &self.read_4k_us.source,
+            _ => &self.write_4k_us.source,
+        }
+    }
+
     /// Returns the whole citation.
     pub fn citation(&self) -> String {
         format!("{}, \"{}\", version {}", self.publisher, self.title, self.version)
