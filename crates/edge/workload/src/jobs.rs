@@ -313,6 +313,10 @@ impl Work for Jobs {
         &self.tally
     }
 
+    fn is_late(&mut self, now: Instant, drive: usize) -> bool {
+        self.drives[drive].borrow_mut().check_timeouts(now).is_err()
+    }
+
     fn drive_lost(&mut self, now: Instant, drive: usize, observer: &mut dyn Observer) {
         self.missing[drive] = true;
         for queue in 0..self.queues[drive].len() {
