@@ -332,6 +332,10 @@ impl Work for Jobs {
         &self.tally
     }
 
+    fn is_late(&mut self, now: Instant, drive: usize) -> bool {
+        self.drives[drive].borrow_mut().check_timeouts(now).is_err()
+    }
+
     fn drive_lost(&mut self, now: Instant, drive: usize, observer: &mut dyn Observer) {
         self.missing[drive] = true;
         self.unannounced.retain(|(lost, _)| *lost != drive);

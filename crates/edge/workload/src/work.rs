@@ -56,6 +56,9 @@ pub trait Work {
     /// The results so far.
     fn tally(&self) -> &Tally;
 
+    /// Whether a command of a drive has exceeded the driver's time limit.
+    fn is_late(&mut self, now: Instant, drive: usize) -> bool;
+
     /// Handles the loss of a drive: outstanding commands fail, and further commands wait until the
     /// drive is restored.
     fn drive_lost(&mut self, now: Instant, drive: usize, observer: &mut dyn Observer);

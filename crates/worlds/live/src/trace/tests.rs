@@ -10,7 +10,10 @@ use switch::tunnel::Report;
 use testkit::Folder;
 use wire::frame::{FrameReport, Header, Kind};
 use wire::tlp::{MemoryRequest, Tlp, TraceId};
-use wire::trace::{self, CHUNK_HEADER, ChunkHeader, NodeRole, PayloadKey, Record, Records, Tap};
+use wire::trace::{
+    self, CHUNK_HEADER, ChunkHeader, ControllerState, NodeRole, NvmeEvent, PayloadKey, Record,
+    Records, Tap,
+};
 use wire::{Bdf, Duration, Instant, Tag};
 
 const KEY: PayloadKey = PayloadKey::new([7; 32]);
@@ -192,4 +195,26 @@ fn records_are_in_the_order_of_time() {
     assert_eq!(kinds, [once, once].concat());
     assert_eq!(records[0].at_ns, chunk.start_ns);
     assert!(records[0].at_ns < records[7].at_ns);
+}
+
+/// Timestamps may step back a little. Readers sort chunks by their start.
+#[test]
+fn chunks_start_in_order_after_a_step_back() {
+    let folder = Folder::new();
+    let settings = Settings { path: folder.join("trace"), ring: None, snap: None, key: KEY };
+    let clock = Clock::start();
+    let tracer = Tracer::create(&settings, NodeRole::Device, 7, clock, None, no_error()).unwrap();
+    let event = || NvmeEvent::State(ControllerState::Ready);
+    for first in [Duration::from_ms(2), Duration::from_ms(1)] {
+        let mut events = Some(event());
+        tracer.events(Some(Instant::ZERO + first), || events.take());
+        tracer.tick(Instant::ZERO + Duration::from_ms(200), true);
+    }
+    tracer.finish().unwrap();
+    let file = std::fs::read(settings.path).unwrap();
+    let at = trace::Header::decode(&file).unwrap().1;
+    let first = ChunkHeader::decode(&file[at..]).expect("a chunk");
+    let next = at + CHUNK_HEADER + first.length as usize;
+    let second = ChunkHeader::decode(&file[next..]).expect("another chunk");
+    assert_eq!([first.start_ns, second.start_ns], [2_000_000; 2]);
 }

@@ -7,7 +7,7 @@ use crate::pcie::Link;
 use crate::processor::{Crossing, Processor, after};
 use bytes::Bytes;
 use node::drive::{ContentsId, DriveOutput};
-use node::faults::Fault;
+use node::faults::{Fault, FaultKind};
 use nvme::block::{Operation, Request};
 use nvme::state::{History, Records};
 use nvme::{Commit, Config, NamespaceConfig, Settings, Subsystem};
@@ -60,6 +60,7 @@ pub(crate) struct DriveNode {
     end: u64,
     /// Whether the media lose their contents without power.
     pub volatile: bool,
+    loses_completions: bool,
     /// Requests under way, by completion time at the media and by sequence of their start.
     pending: BTreeMap<(Instant, u64), Pending>,
     sequence: u64,
@@ -111,6 +112,10 @@ impl DriveNode {
             media: (config.media)(&config.timing, rng),
             pace: Pace::new(config.timing.stream_rate),
             volatile: config.volatile,
+            loses_completions: config
+                .faults
+                .iter()
+                .any(|fault| fault.kind == FaultKind::LostCompletion),
             pending: BTreeMap::new(),
             sequence: 0,
             crossings: Default::default(),
@@ -176,6 +181,11 @@ impl DriveNode {
         self.number = number;
         self.config.settings.io_queues = queues;
         self.restart(now);
+    }
+
+    /// Whether a fault of the drive loses completions.
+    pub(crate) fn loses_completions(&self) -> bool {
+        self.loses_completions
     }
 
     /// The next fault that began to act, and when.

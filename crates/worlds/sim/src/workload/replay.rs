@@ -409,6 +409,10 @@ impl Work for Replayer {
         &self.tally
     }
 
+    fn is_late(&mut self, now: Instant, drive: usize) -> bool {
+        self.drives[drive].driver.check_timeouts(now).is_err()
+    }
+
     fn drive_lost(&mut self, now: Instant, drive: usize, observer: &mut dyn Observer) {
         for queue in 0..self.queues.get(drive).map_or(0, Vec::len) {
             let replayed = &mut self.queues[drive][queue];

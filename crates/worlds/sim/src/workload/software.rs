@@ -62,6 +62,8 @@ pub(crate) struct Software {
     /// The INTx wires, and when software polls again for them.
     wires: [bool; 4],
     next_intx_poll: Instant,
+    /// When to look for late commands; `None`: no drive loses completions.
+    next_look: Option<Instant>,
 }
 
 /// Writes of another host to a drive before the drive moved to this host.
@@ -103,12 +105,18 @@ impl Software {
             known_writes: Vec::new(),
             wires: [false; 4],
             next_intx_poll: Instant::ZERO,
+            next_look: None,
         }
     }
 
     /// Makes enumeration read the identity of the drives' contents, because a drive can lose them.
     pub(crate) fn identify_contents(&mut self) {
         self.bring_up.enumeration.contents = true;
+    }
+
+    /// Makes the driver reset drives with commands beyond its time limit.
+    pub(crate) fn look_for_late_commands(&mut self) {
+        self.next_look = Some(Instant::ZERO);
     }
 
     /// Boots the host once all links are up.
@@ -272,7 +280,26 @@ impl Software {
     /// Runs until no work is left now. Returns the next wake-up.
     pub(crate) fn run(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
         let poll = self.poll_intx(now, tracker);
-        earliest([poll, self.advance(now, tracker)])
+        self.reset_late_drives(now, tracker);
+        let next = self.advance(now, tracker);
+        let look = self.next_look.filter(|_| matches!(self.stage, Stage::Working(_)));
+        earliest([poll, next, look])
+    }
+
+    /// Resets drives with commands beyond the driver's time limit, as after a lost link: their
+    /// commands fail.
+    fn reset_late_drives(&mut self, now: Instant, tracker: &mut Tracker) {
+        let Stage::Working(work) = &mut self.stage else { return };
+        if self.next_look.is_none_or(|look| now < look) {
+            return;
+        }
+        self.next_look = Some(now + LOOK);
+        let present = (0..self.slots.len()).filter(|drive| !self.missing.contains_key(drive));
+        let late: Vec<_> = present.filter(|drive| work.is_late(now, *drive)).collect();
+        for drive in late {
+            self.link_changed(now, drive, false, tracker);
+            self.link_changed(now, drive, true, tracker);
+        }
     }
 
     fn advance(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
@@ -398,5 +425,7 @@ impl Software {
     }
 }
 
+/// Interval between looks for late commands.
+const LOOK: Duration = Duration::from_ms(1_000);
 /// Interval between polls of all queues while an INTx wire is asserted.
 const INTX_POLL: Duration = Duration::from_us(1);

@@ -215,6 +215,9 @@ impl World {
         if drives.iter().any(|drive| drive.volatile) {
             node.software.identify_contents();
         }
+        if drives.iter().any(DriveNode::loses_completions) {
+            node.software.look_for_late_commands();
+        }
         if matches!(config.attached, Attached::Direct(_)) {
             node.software.boot();
         }

@@ -2,6 +2,7 @@
 
 mod aggregation;
 mod cascade;
+mod faults;
 mod hop;
 mod host;
 mod laws;
