@@ -109,6 +109,26 @@ fn cut_cable_loses_the_link_and_its_return_continues_the_workload() {
 }
 
 #[test]
+fn fault_of_a_drive_fails_the_same_commands_in_both_worlds() {
+    if !has_namespaces("faults of a plan") {
+        return;
+    }
+    let folder = scratch("live-faults");
+    let plan = "machine = \"farlane\"\n[drive]\nfaults = [\"error=media,lba=16+8\"]\n\
+                [workload]\nrw = \"read\"\nsize = \"256KiB\"\nloops = 3\n";
+    let plan = written(&folder, plan);
+    let live = document(&["live", &plan, "--local", "--json", "--csv", &text(&folder.join("csv"))]);
+    let sim = document(&["sim", &plan, "--json"]);
+    for key in ["commands", "failures", "mismatches"] {
+        assert_eq!(live["hosts"][0][key], sim["hosts"][0][key], "{key}");
+    }
+    assert_eq!(live["hosts"][0]["failures"], 3, "one per loop");
+    let rows = std::fs::read_to_string(folder.join("csv/commands.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 1 + 3 * 64);
+    assert!(rows.lines().nth(1).unwrap().starts_with("live,0,1,,host,0,1,read,"), "{rows}");
+}
+
+#[test]
 fn killed_run_leaves_nothing_and_the_next_one_starts() {
     if !has_namespaces("a killed run") {
         return;

@@ -90,7 +90,9 @@ pub fn run(
         console.progress(&format!("nodes of host {}", plan.hosts[number]));
         let mut peers = Vec::new();
         for at in 0..hosts.plan.config.hosts[number].drives().len() {
-            let Some((drive, transport)) = drive_of(plan, options, (number, at)) else { break };
+            let Some((drive, transport)) = drive_of(plan, options, (number, at), Some(LEAD)) else {
+                break;
+            };
             let ([_, station], _) = transport.stations().expect("a network");
             let used: &mut u16 = used.entry(station).or_default();
             let place = &network.stations[station];
@@ -142,7 +144,7 @@ pub fn serve_drive(
     listen: &Address,
     options: &LiveOptions,
 ) -> Result<Node, Failure> {
-    let (drive, _) = drive_of(plan, options, drive).expect("a drive behind a tunnel");
+    let (drive, _) = drive_of(plan, options, drive, None).expect("a drive behind a tunnel");
     drive.start(listen, Clock::start(), options.trace.clone())
 }
 
@@ -154,19 +156,26 @@ fn station_of(plan: &Planned, host: usize) -> Option<usize> {
     }
 }
 
-/// Returns a drive of a host behind a tunnel, and its transport; `None` without a tunnel.
+/// Returns a drive of a host behind a tunnel, and its transport; `None` without a tunnel. `lead` is
+/// the time from the node's start to the start of the workloads in a network of this process, in
+/// which cables are cut; otherwise the node's link goes down instead.
 fn drive_of(
     plan: &Planned,
     options: &LiveOptions,
     (host, at): (usize, usize),
+    lead: Option<Duration>,
 ) -> Option<(DrivePlan, TransportConfig)> {
     let Below::Switch(switch) = &plan.config.hosts[host].attached else { return None };
     let port = &switch.ports[at];
     let link = links_before(plan, host) + at;
     let faults = plan.live_faults(link).into_iter();
-    // Cuts of cables happen in the network.
-    let faults: Vec<Fault> =
-        faults.filter(|fault| fault.kind != FaultKind::LinkDown).map(late).collect();
+    let faults: Vec<Fault> = match lead {
+        Some(lead) => faults
+            .filter(|fault| fault.kind != FaultKind::LinkDown)
+            .map(|fault| Fault { at: fault.at + lead, ..fault })
+            .collect(),
+        None => faults.collect(),
+    };
     let select = |of_drive| {
         let own = faults.iter().filter(|fault| fault.kind.is_of_drive() == of_drive);
         own.cloned().collect()
@@ -200,11 +209,6 @@ fn links_before(plan: &Planned, host: usize) -> usize {
     let hosts = plan.config.hosts[..host].iter();
     let tunnelled = hosts.filter(|host| matches!(host.attached, Below::Switch(_)));
     tunnelled.map(|host| host.drives().len()).sum()
-}
-
-/// Returns a fault of the plan on the clock of a live run, whose workloads start at [`LEAD`].
-fn late(fault: Fault) -> Fault {
-    Fault { at: fault.at + LEAD, ..fault }
 }
 
 /// The hosts of a run.

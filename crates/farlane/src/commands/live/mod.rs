@@ -20,6 +20,7 @@ use rig::LiveOptions;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use storage::media::Backing;
 use wire::Duration;
 
 /// Run a plan on live nodes: all on this machine, or one node of it
@@ -48,9 +49,13 @@ pub struct Args {
     #[command(flatten)]
     keys: KeyArgs,
     /// Namespace of a drive of the plan, as with `farlane device --namespace`; repeatable. Without
-    /// it, the drive is in RAM. Data of the drive are overwritten
+    /// it, the drive is in RAM
     #[arg(long, value_name = "DRIVE:NAMESPACE")]
     namespace: Vec<DriveNamespace>,
+    /// Allow writes to files and block devices of --namespace: hosts overwrite the part that the
+    /// workload uses
+    #[arg(long, requires = "namespace")]
+    destructive: bool,
     /// Compare what is read with what was written
     #[arg(long)]
     verify: bool,
@@ -153,14 +158,18 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
 }
 
 /// The namespaces of `--namespace` by drive. An unknown drive ends the process.
-fn backing(args: &Args, planned: &Planned) -> BTreeMap<String, Vec<storage::media::Backing>> {
+fn backing(args: &Args, planned: &Planned) -> BTreeMap<String, Vec<Backing>> {
     let mut all: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for DriveNamespace { drive, namespace } in &args.namespace {
         if !planned.drives.contains(drive) {
             let known = planned.drives.join(", ");
             wrong_usage(format!("--namespace {drive}: no such drive: expected one of {known}"))
         }
-        all.entry(drive.clone()).or_default().push(namespace.backing(false));
+        let backing = namespace.backing(false);
+        if matches!(backing, Backing::File { .. }) && !args.destructive {
+            wrong_usage(format!("--namespace {drive}: hosts overwrite the file; add --destructive"))
+        }
+        all.entry(drive.clone()).or_default().push(backing);
     }
     all
 }
