@@ -43,7 +43,8 @@ use std::process::ExitCode;
     version,
     color = clap::ColorChoice::Never,
     after_help = "Exit status: 0 success, 1 failure (one line on stderr gives the reason), 2 wrong usage, \
-        3 a simulation missed a requirement of its plan, 130 a signal ended `sim` or `bench`.\n\
+        3 a run missed a requirement of its plan, 130 a signal ended `sim`, `live`, `compare` or\n\
+        `bench`.\n\
         docs/command-line.md describes the grammar of sizes, times and rates.\n\n\
         Examples:\n  \
         farlane demo\n  \

@@ -41,9 +41,8 @@ pub struct Args {
     /// Run only this host or node of the plan, in the network of this machine
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// Address of a drive's node, as with `farlane device --listen` at the node and with `farlane
-    /// io --connect` at its host; repeatable. By default the node of a plan's only drive listens on
-    /// 127.0.0.1
+    /// Address of a drive's node, at which the node listens and to which its host connects;
+    /// repeatable. 127.0.0.1 if the plan has one drive
     #[arg(long, value_name = "DRIVE=ADDRESS", requires = "node")]
     address: Vec<String>,
     #[command(flatten)]
