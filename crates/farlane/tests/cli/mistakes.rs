@@ -129,10 +129,10 @@ fn missing_option_is_reported_with_alternatives() {
     is_refused(&["io", "--connect", "localhost"], &["--rw, --dd, --configreads", "job file"]);
 }
 
-/// clap's tip ` -- --csv` would make a file of a misplaced option.
+/// clap's tip ` -- --svg` would make a file of a misplaced option.
 #[test]
 fn unknown_option_is_not_taken_as_file() {
-    for arguments in [&["sim", "x.toml", "--csv"][..], &["io", "--connect", "x", "--svg"]] {
+    for arguments in [&["sim", "x.toml", "--svg"][..], &["io", "--connect", "x", "--svg"]] {
         let said = is_wrong_usage(arguments);
         assert!(said.contains("unexpected argument") && !said.contains(" -- "), "{said}");
     }

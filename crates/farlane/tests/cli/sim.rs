@@ -86,6 +86,7 @@ fn a_sweep_tries_every_combination() {
     let html = page(html);
     // Each combination is a row of marks, which no line joins.
     assert!(html.contains(">link.rate=10G, drive.mps=512<") && !html.contains("<polyline"));
+    assert!(html.contains("The plan") && html.contains("\n[workload]\n"), "the page has the plan");
     let titles = |name: &str| html.matches(&format!("<title>{name}: ")).count();
     assert_eq!(["mean", "99th percentile", "maximum"].map(titles), [6; 3]);
     let unknown = "--sweep workload.iodpeth=1: unknown key of [workload]";
