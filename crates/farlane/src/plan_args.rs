@@ -3,6 +3,7 @@
 use crate::output::wrong_usage;
 use clap::Args;
 use plan::run::tables::TableFolders;
+use plan::run::text_with_settings;
 use plan::{KeyError, Origin, Plan, Planned};
 use report::Failure;
 use std::path::PathBuf;
@@ -26,21 +27,23 @@ impl PlanArgs {
 
     /// Reads the plan. A mistake in an option ends the process.
     pub fn read(&self) -> Result<Plan, Failure> {
-        let mut plan = Plan::read(&self.plan)?;
-        for text in &self.set {
-            let (key, value) = text.split_once('=').unwrap_or_else(|| {
-                wrong_usage(format!("invalid value '{text}' for --set: expected KEY=VALUE"))
-            });
-            plan = plan.with(key, value, "--set").map_err(refused)?;
-        }
-        Ok(plan)
+        with_settings(Plan::read(&self.plan)?, &self.set).map_err(refused)
     }
 
     /// The text of the plan, with the options as comments.
     pub fn text(&self, plan: &Plan) -> String {
-        let set = self.set.iter().map(|text| format!("\n# --set {text}"));
-        set.fold(plan.text.to_string(), |text, set| text + &set)
+        text_with_settings(plan, &self.set)
     }
+}
+
+/// Returns the plan with the settings of `--set`.
+pub fn with_settings(plan: Plan, set: &[String]) -> Result<Plan, KeyError> {
+    set.iter().try_fold(plan, |plan, text| {
+        let (key, value) = text.split_once('=').unwrap_or_else(|| {
+            wrong_usage(format!("invalid value '{text}' for --set: expected KEY=VALUE"))
+        });
+        plan.with(key, value, "--set")
+    })
 }
 
 /// Builds a plan. A mistake in an option ends the process.

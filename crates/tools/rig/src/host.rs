@@ -225,9 +225,10 @@ impl<A: Attached + Links> RunningHost<A> {
         let drives = self.drivers.len();
         let size = if fio.stripe > 0 { whole.div_ceil(drives as u64) } else { whole };
         let bs = FILL.0.min(size as usize);
+        let depth = FILL.1.min(size as usize / bs);
         for drive in 0..drives {
             let part =
-                Fio { size, offset: fio.offset, nsid: fio.nsid, ..Fio::new(Rw::Write, bs, FILL.1) };
+                Fio { size, offset: fio.offset, nsid: fio.nsid, ..Fio::new(Rw::Write, bs, depth) };
             let options = HostOptions { number: 0, verify: false, list: false, seed: 1 };
             let mut jobs = self.jobs(part, (drive, 1), options)?;
             jobs.start(self.clock.now());

@@ -1,8 +1,8 @@
 //! `farlane reproduce nvme-tsn`.
 
 use super::Options;
-use crate::commands::sim::{refused, with_settings};
 use crate::output::note;
+use crate::plan_args::{refused, with_settings};
 use clap::ValueEnum;
 use papers::nvme_tsn::{
     self, ChangedFigure, Depth, NvmeTsnParameter, PushedTunnel, Requests, Speed, Tables, TsnRead,

@@ -4,19 +4,17 @@ use super::{Ended, Failure, json};
 use crate::output::{
     assign_stdout, failures_in_red, file_only, note, one_of, red, warning, wrong_usage,
 };
-use crate::plan_args::TableArgs;
+use crate::plan_args::{PlanArgs, TableArgs, refused};
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use plan::run::document::SimReport;
 use plan::run::phases;
 use plan::run::sweep::{Combinations, Sweep, SweepOptions};
-use plan::run::{
-    Resume, RunError, RunOptions, RunTables, Seeds, Shifts, Watch, text_with_settings,
-};
+use plan::run::{Resume, RunError, RunOptions, RunTables, Seeds, Shifts, Watch};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::simulate::timeline::Chosen;
-use plan::{KeyError, Origin, Plan, Planned};
+use plan::{Plan, Planned};
 use report::span;
 use report::target::Target;
 use std::cell::RefCell;
@@ -32,9 +30,8 @@ use wire::Instant;
     docs/plan.md describes every key of a plan. Ctrl-C ends the simulation and prints\n\
     the finished runs.")]
 pub struct Args {
-    /// Plan (TOML)
-    #[arg(value_name = "PLAN")]
-    plan: PathBuf,
+    #[command(flatten)]
+    plan: PlanArgs,
     /// Print one JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
@@ -69,9 +66,6 @@ pub struct Args {
     #[arg(long, value_name = "KEYS", requires = "phases", value_delimiter = ',',
           default_values = Plan::SHIFTED, value_parser = Plan::SHIFTED)]
     shift: Vec<String>,
-    /// Set a key of the plan, given by its dotted path, such as link.rate=10G; repeatable
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
     /// Simulate with several values of a key; repeatable, for every combination. Keys joined by +
     /// have the same value
     #[arg(long, value_name = "KEY[+KEY…]=VALUE,…")]
@@ -93,7 +87,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Ended, Failure> {
     let outputs = [("--pcapng", args.pcapng.as_ref()), ("--html", args.html.as_ref())];
     assign_stdout(args.json, &outputs);
-    let plan = with_settings(Plan::read(&args.plan)?, &args.set).map_err(refused)?;
+    let plan = args.plan.read()?;
     let stop = stop_on_signals()?;
     let progress = RefCell::new(Progress::new());
     let show = |state: Option<&str>| match state {
@@ -107,7 +101,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         return sweep(args, &plan, (&seeds, shifts.as_ref()), &watch);
     }
     let planned = seeds.built(&plan).map_err(refused)?;
-    let name = args.plan.display().to_string();
+    let name = args.plan.name();
     let assumed =
         Assumptions { completion_timeout: args.completion_timeout, ..Assumptions::default() };
     let record = planned.record.clone();
@@ -126,7 +120,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         return Err(Failure(format!("{name}: {what}")));
     }
     warn(&name, &planned, &assumed);
-    let text = text_with_settings(&plan, &args.set);
+    let text = args.plan.text(&plan);
     let tables = tables(args, &text)?.map(Arc::new);
     let options =
         RunOptions { name, requested, assumed, text, phases: None, tables: tables.clone() };
@@ -163,16 +157,6 @@ fn resume(args: &Args, text: &str) -> Result<Option<Resume>, Failure> {
     Resume::open(path, text, (&sweep, options), |text| warning(text)).map(Some)
 }
 
-/// Returns the plan with the settings of `--set`.
-pub fn with_settings(plan: Plan, set: &[String]) -> Result<Plan, KeyError> {
-    set.iter().try_fold(plan, |plan, text| {
-        let (key, value) = text.split_once('=').unwrap_or_else(|| {
-            wrong_usage(format!("invalid value '{text}' for --set: expected KEY=VALUE"))
-        });
-        plan.with(key, value, "--set")
-    })
-}
-
 /// Runs every combination. Returns whether all meet the plan's requirements.
 fn sweep(
     args: &Args,
@@ -180,7 +164,7 @@ fn sweep(
     (seeds, shifts): (&Seeds, Option<&Shifts>),
     watch: &Watch<'_>,
 ) -> Result<Ended, Failure> {
-    let name = args.plan.display().to_string();
+    let name = args.plan.name();
     let sweep =
         Combinations::new(plan, &args.sweep, seeds, shifts).map_err(|error| match error {
             RunError::Plan(error) => refused(error),
@@ -190,7 +174,7 @@ fn sweep(
     if sweep.record() {
         note(format_args!("{name}: a sweep writes none of the files of [record]"));
     }
-    let text = text_with_settings(plan, &args.set);
+    let text = args.plan.text(plan);
     let resume = resume(args, &text)?;
     let tables = tables(args, &text)?;
     let options =
@@ -262,13 +246,5 @@ fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     }
     for row in limits::flagged(&limits::planned_rows(&planned.config, assumed)) {
         warning(format_args!("{name}: {}", planned.link_name(&row.sentence())));
-    }
-}
-
-/// A mistake in the plan is a failure. A mistake in an option ends the process.
-pub fn refused(error: KeyError) -> Failure {
-    match error.origin {
-        Origin::Option(_) => wrong_usage(error),
-        Origin::File { .. } => Failure(error.to_string()),
     }
 }
