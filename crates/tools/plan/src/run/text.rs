@@ -97,8 +97,10 @@ fn hosts(document: &SimReport) -> String {
         }
     }
     for host in &document.hosts {
-        out +=
-            &host.pushed.as_ref().map_or_else(String::new, |figures| pushed(&host.host, figures));
+        out += &host
+            .pushed
+            .as_ref()
+            .map_or_else(String::new, |figures| pushed(document.world, &host.host, figures));
     }
     if document.hosts.iter().filter(|host| host.bytes > 0).count() > 1 {
         let rate = document.bytes_per_s / 1_000_000;
@@ -116,13 +118,19 @@ fn hosts(document: &SimReport) -> String {
     out + "\n"
 }
 
-fn pushed(host: &str, pushed: &SimPush) -> String {
+fn pushed(world: World, host: &str, pushed: &SimPush) -> String {
     let SimPush { entries, unpushed_entries, bytes, hits, misses, unused_bytes, .. } = pushed;
-    let text = format!(
-        "\n{host}: {entries} of {} entries pushed, {bytes} bytes with their data; {hits} reads of \
-         drives answered from push, {misses} by the host; {unused_bytes} bytes pushed for nothing",
+    let mut text = format!(
+        "\n{host}: {entries} of {} entries pushed, {bytes} bytes with their data",
         entries + unpushed_entries
     );
+    // Live, only the device nodes count the use of pushed bytes.
+    if world == World::Sim {
+        text += &format!(
+            "; {hits} reads of drives answered from push, {misses} by the host; {unused_bytes} \
+             bytes pushed for nothing"
+        );
+    }
     let reasons = pushed.not_pushed.iter();
     let reasons: Vec<_> =
         reasons.map(|reason| format!("{} {}", reason.commands, reason.reason)).collect();
