@@ -86,8 +86,8 @@ fn write(
     writeln!(text, "[nodes.listener]\nrx_delay = \"{}\"\n", time(*listener_ns))?;
     let [delay, jitter] = [bridge_ns, jitter_ns].map(|ns| time(*ns));
     writeln!(text, "[bridges.bridge]\ndelay = \"{delay}\"\njitter = \"{jitter}\"\n{at_bridge}")?;
-    if experiment.drop > 0 {
-        let share = 1_000_000_000 / experiment.drop;
+    // Without losses, `drop` is 0.
+    if let Some(share) = 1_000_000_000_u32.checked_div(experiment.drop) {
         writeln!(text, "[cables.near]\na = \"talker\"\nb = \"bridge\"\nloss = \"{share}ppb\"\n")?;
         writeln!(text, "[cables.far]\na = \"bridge\"\nb = \"listener\"\n")?;
     }
