@@ -10,7 +10,7 @@ use super::step::Steps;
 use super::stress::{PORT, Stress};
 use super::threads::{group, isolate, prioritise};
 use super::window::Gates;
-use latency::schedule::{Schedule, Slot, Wrong};
+use latency::schedule::{Schedule, Wrong};
 use linux::time::tai_offset_s;
 use wire::Duration;
 
@@ -73,6 +73,17 @@ pub struct Run {
     pub reads: Option<Reads>,
 }
 
+/// Due times of frames, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Time from one frame to the next.
+    pub interval: u64,
+    /// Number of frames.
+    pub count: u64,
+    /// Time from the start of a cycle to the first frame.
+    pub offset: u64,
+}
+
 impl Experiment {
     /// Checks that frames are due within their window.
     ///
@@ -80,11 +91,7 @@ impl Experiment {
     /// The mistake in the schedule.
     pub fn check(&self) -> Result<(), Wrong> {
         let gates = self.gates.as_ref();
-        let slot = gates.map(|Gates { list, window, .. }| Slot {
-            cycle: list.cycle_time().as_ns(),
-            opens: window.opens,
-            length: window.length,
-        });
+        let slot = gates.map(Gates::slot);
         let base = gates.map_or(0, |gates| gates.list.base_time().as_ns());
         let (interval, offset) = (self.interval().as_ns(), self.offset().as_ns());
         let schedule = Schedule { base, interval, offset, slot };
@@ -241,31 +248,33 @@ impl Experiment {
                 window.length
             ),
         };
-        let (interval, count, rest) = self.schedule(run);
+        let Timing { interval, count, offset } = self.timing(run);
+        let outside = if run.looks_for_gates { " --outside" } else { "" };
         format!(
             "{enter}farlane latency talk {address} --reflect --priority {} --vlan {} \
-             --interval {interval}ns --count {count} --allow-losses {count}{slot}{rest} --json{}",
+             --interval {interval}ns --count {count} --allow-losses {count}{slot}{outside} \
+             --offset {offset}ns --json{}",
             self.priority,
             self.vlan,
             self.end(bridge, run, "talk", &self.options[0])
         )
     }
 
-    /// Returns the interval in ns, the number of frames, and the option with the time of the frames
-    /// in the cycle.
-    fn schedule(&self, run: &Run) -> (u64, u64, String) {
-        match (&self.gates, run.looks_for_gates) {
-            (Some(Gates { list, window, .. }), true) => {
+    /// Returns the due times of a run's frames.
+    pub fn timing(&self, run: &Run) -> Timing {
+        match &self.gates {
+            Some(Gates { list, window, .. }) if run.looks_for_gates => {
                 // The middle of the time without a window. A late frame is still outside of the
                 // window, and a frame that a gate holds back arrives when the gate opens.
-                let cycle = list.cycle_time().as_ns();
-                let middle = (window.opens + window.length + (cycle - window.length) / 2) % cycle;
-                (cycle, PROBES, format!(" --outside --offset {middle}ns"))
+                let interval = list.cycle_time().as_ns();
+                let middle = window.opens + window.length + (interval - window.length) / 2;
+                Timing { interval, count: PROBES, offset: middle % interval }
             }
-            _ => {
-                let offset = format!(" --offset {}ns", self.offset().as_ns());
-                (self.interval().as_ns(), self.count, offset)
-            }
+            _ => Timing {
+                interval: self.interval().as_ns(),
+                count: self.count,
+                offset: self.offset().as_ns(),
+            },
         }
     }
 
@@ -280,7 +289,7 @@ impl Experiment {
 
     /// Returns the duration of a run in seconds without delays.
     pub fn seconds(&self, run: &Run) -> u64 {
-        let (interval, count, _) = self.schedule(run);
+        let Timing { interval, count, .. } = self.timing(run);
         interval.saturating_mul(count).div_ceil(1_000_000_000)
     }
 

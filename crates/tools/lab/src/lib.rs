@@ -22,6 +22,7 @@
 //! - `check`: possible and active settings of the kernel
 //! - `machine`: properties of the machine
 //! - `results`: the document of the lab
+//! - `twin`: the experiment in the simulator, beside its measurement
 //! - [`show`]: the results as text and page
 //! - [`view`]: documents of talkers and listeners as text, page and rows
 //! - [`script`]: the lab as a shell script
@@ -48,6 +49,7 @@ mod site;
 mod step;
 mod stress;
 mod threads;
+mod twin;
 pub mod view;
 mod window;
 

@@ -8,7 +8,7 @@ use super::place::Place;
 use super::results::{BridgeReport, GateCheck, Outcome, ReadsResult, RunResult};
 use super::site::{Site, output};
 use super::stress::Stress;
-use super::{check, reads::Reads};
+use super::{check, reads::Reads, twin};
 use latency_linux::Document;
 use report::Failure;
 use report::document::json;
@@ -35,6 +35,7 @@ pub fn measure(
         why: String::new(),
         gate: None,
         settings: Vec::new(),
+        calibration: None,
         runs: Vec::new(),
     };
     progress(&format!("{}: building", bridge.name()));
@@ -62,6 +63,10 @@ pub fn measure(
         let both = [std::mem::take(&mut report.why), why];
         report.why = both.into_iter().filter(|why| !why.is_empty()).collect::<Vec<_>>().join("; ");
         report.outcome = Outcome::Failed;
+    }
+    progress(&format!("{}: simulating", bridge.name()));
+    if let Err(Failure(why)) = twin::add(experiment, &mut report) {
+        (report.outcome, report.why) = (Outcome::Failed, why);
     }
     report
 }
@@ -170,6 +175,7 @@ fn one(
         listen: listener.as_ref().map(document).transpose()?,
         received_bits_per_second: u64::try_from(bits / elapsed).ok().filter(|_| listener.is_some()),
         reads,
+        twin: None,
     };
     keep(experiment, bridge, run, &done)?;
     Ok(done)

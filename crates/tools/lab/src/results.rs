@@ -2,6 +2,7 @@
 
 use super::bridge::Bridge;
 use super::experiment::PROBES;
+use super::twin::{Calibration, Twin};
 use latency::Slots;
 use latency_linux::{Document, Setting};
 use schemars::JsonSchema;
@@ -53,6 +54,9 @@ pub struct BridgeReport {
     pub gate: Option<GateCheck>,
     /// Requested settings, and whether the kernel reports them.
     pub settings: Vec<Setting>,
+    /// The measured delays that the simulations use; null if there is no run.
+    #[serde(default)]
+    pub calibration: Option<Calibration>,
     /// The runs, in their order.
     pub runs: Vec<RunResult>,
 }
@@ -182,6 +186,9 @@ pub struct RunResult {
     pub received_bits_per_second: Option<u64>,
     /// 4 KiB reads of a drive during the frames; null if there were none.
     pub reads: Option<ReadsResult>,
+    /// The run in the simulator; null for a run with reads of a drive, which is not simulated.
+    #[serde(default)]
+    pub twin: Option<Twin>,
 }
 
 /// Reads of a drive during the frames.

@@ -1,7 +1,7 @@
 //! The results of a lab as text and as an HTML page.
 
 use super::results::{BridgeReport, GateCheck, GateVerdict, LabDocument, RunResult};
-use crate::view;
+use crate::{twin, view};
 use latency::Figures;
 use latency_linux::{Document, Setting};
 use report::Align::{Left, Right, Wrap};
@@ -15,6 +15,7 @@ pub fn text(results: &LabDocument) -> String {
         text += &format!("\n{name}\n{}", table.text());
     }
     let mut end = cautions(results);
+    end.extend(twin::show::notes(results).iter().map(|line| format!("simulation of {line}")));
     if results.ended != "done" {
         end.extend([String::new(), results.ended.clone()]);
     }
@@ -27,6 +28,9 @@ fn tables(results: &LabDocument) -> Vec<(&'static str, Table)> {
     if results.bridges.iter().any(|report| !report.runs.is_empty()) {
         tables
             .push(("runs, in us; the way back and the round trip are the talker's", runs(results)));
+    }
+    if let Some(twins) = twin::show::runs(results) {
+        tables.push(("measured and simulated, end to end in us", twins));
     }
     if results.bridges.iter().flat_map(|report| &report.runs).any(|run| run.reads.is_some()) {
         tables.push(("4 KiB reads of a drive beside the frames, in us", reads(results)));
@@ -209,11 +213,13 @@ pub fn page(results: &LabDocument) -> String {
         page.table(&table);
     }
     cautions(results).iter().for_each(|line| page.warning(&format!("{line}.")));
+    twin::show::notes(results).iter().for_each(|line| page.note(&format!("Simulation of {line}.")));
     for (name, documents) in side_by_side(results) {
         page.section(&name);
         let figures = SHOWN.iter().flat_map(|segment| view::figures(&documents, segment));
         page.figures(&figures.collect::<Vec<_>>());
     }
+    twin::show::sections(results, &mut page);
     finish_with_data(page, "JSON, with every figure but series", &without_series(results))
 }
 
@@ -254,7 +260,8 @@ fn side_by_side(results: &LabDocument) -> Vec<(String, Vec<&Document>)> {
 fn without_series(results: &LabDocument) -> LabDocument {
     let mut results = results.clone();
     for run in results.bridges.iter_mut().flat_map(|report| &mut report.runs) {
-        for document in std::iter::once(&mut run.talk).chain(&mut run.listen) {
+        let twin = run.twin.iter_mut().filter_map(|twin| twin.simulated.as_mut());
+        for document in [&mut run.talk].into_iter().chain(&mut run.listen).chain(twin) {
             document.analysis.clock.error.series.clear();
             for segment in &mut document.analysis.segments {
                 segment.course.clear();

@@ -31,4 +31,12 @@ impl Stress {
         let Self { streams, rate } = self;
         format!("{enter}iperf3 -c {FAR} -p {PORT} -u -P {streams} -b {rate} -l {SIZE} -t {seconds}")
     }
+
+    /// Bytes of a frame without a tag: headers of Ethernet, IPv4 and UDP, datagram, FCS.
+    pub const LENGTH: u16 = 14 + 20 + 8 + SIZE + 4;
+
+    /// Returns the time from one datagram of a stream to the next, in ns.
+    pub fn interval(&self) -> u64 {
+        (u64::from(SIZE) * 8 * 1_000_000_000 / self.rate).max(1)
+    }
 }

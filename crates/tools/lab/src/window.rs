@@ -1,5 +1,6 @@
 //! Gates, and the window of the measured frames in their list.
 
+use latency::schedule::Slot;
 use report::Failure;
 use std::path::Path;
 use tsn::GateControlList;
@@ -25,6 +26,12 @@ impl Gates {
         let window = Window::new(&list, gate)
             .map_err(|why| Failure(format!("--gate {}: {}", file.display(), why.0)))?;
         Ok(Self { file: absolute(file)?, list, window })
+    }
+
+    /// Returns the window as the slot of the frames.
+    pub fn slot(&self) -> Slot {
+        let Window { opens, length } = self.window;
+        Slot { cycle: self.list.cycle_time().as_ns(), opens, length }
     }
 }
 

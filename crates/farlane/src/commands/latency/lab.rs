@@ -96,7 +96,8 @@ pub struct Args {
     /// their network interfaces; the guest is behind the bridge
     #[arg(long, value_name = "TALKER,BRIDGE", requires_all = ["dry_run", "guest"], conflicts_with_all = ["isolate", "kernel_fifo", "drop"])]
     boards: Option<Boards>,
-    /// Write every document (JSON) and every frame's row (Parquet) into this folder
+    /// Write every document (JSON), every frame's row (Parquet) and the plans of the simulations
+    /// (TOML) into this folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// Print one JSON document instead of text; docs/json.md describes it

@@ -61,6 +61,16 @@ fn each_passes_every_frame_with_its_tag_there_and_back() {
                 assert_eq!(report["label"], label);
             }
             assert_eq!(segment(&run["talk"], "round trip")["whole"]["n"], 60);
+            let (twin, file) = (&run["twin"], format!("{keep}/{bridge}-idle"));
+            assert_eq!([&result["calibration"]["why"], &twin["why"]], ["", ""], "{bridge}");
+            assert_eq!(twin["simulated"]["counts"]["received"], 60, "{bridge}");
+            let plan = format!("{file}-twin.toml");
+            assert_eq!(std::fs::read_to_string(&plan).unwrap(), twin["plan"]);
+            succeeds(&["sim", &plan]);
+            let worlds = ["talk", "twin"].map(|world| format!("{file}-{world}.json"));
+            let both = succeeds(&["latency", "compare", &worlds[0], &worlds[1]]);
+            assert!(both.contains(&format!("{bridge}, idle, simulated")), "{both}");
+            assert!(page.contains(&format!("<title>{bridge}, idle, simulated</title>")));
             assert!(run["received_bits_per_second"].as_u64() > Some(0), "{run}");
             assert!(page.contains(&format!("<title>{bridge}, idle, median</title>")), "{bridge}");
         }

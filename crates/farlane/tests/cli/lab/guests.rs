@@ -51,6 +51,7 @@ fn runs_lead_to_a_guest_whose_interface_comes_back() {
                 let whole = &segment(&run["talk"], name)["whole"];
                 assert!(whole["n"].as_u64() > Some(30), "one listener, run after run: {whole}");
             }
+            assert_eq!(run["twin"]["simulated"]["counts"]["received"], 60);
             assert!(run["listen"].is_null() && run["received_bits_per_second"].is_null());
         }
         assert!(is_home(), "g0");

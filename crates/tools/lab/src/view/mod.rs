@@ -7,7 +7,7 @@ mod rows;
 mod text;
 
 pub use compare::{read, text as compared};
-pub(crate) use overlay::figures;
+pub(crate) use overlay::{distribution, figures};
 pub use page::page;
 pub use rows::Files;
 pub use text::text;

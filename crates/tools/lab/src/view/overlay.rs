@@ -13,17 +13,25 @@ const WIDE: i64 = 20;
 /// Returns the plots of a segment for the runs that have it; none if only one of several runs has
 /// it.
 pub fn figures(documents: &[&Document], segment: &str) -> Vec<Figure> {
+    let runs = runs(documents, segment);
+    if runs.is_empty() { Vec::new() } else { vec![courses(&runs), distributions(&runs)] }
+}
+
+/// Returns the distributions of a segment; `None` if only one of several runs has the segment.
+pub fn distribution(documents: &[&Document], segment: &str) -> Option<Figure> {
+    let runs = runs(documents, segment);
+    (!runs.is_empty()).then(|| distributions(&runs))
+}
+
+/// Returns the runs that have a segment, with their names; none if only one of several runs has it.
+fn runs(documents: &[&Document], segment: &str) -> Vec<(String, SegmentReport)> {
     let find = |document: &&Document| {
         document.analysis.segments.iter().find(|part| part.segment == segment).cloned()
     };
     let names = names(documents).into_iter();
-    let runs: Vec<(String, SegmentReport)> =
-        names.zip(documents).filter_map(|(name, document)| Some((name, find(document)?))).collect();
-    if runs.len() < documents.len().clamp(1, 2) {
-        Vec::new()
-    } else {
-        vec![courses(&runs), distributions(&runs)]
-    }
+    let runs = names.zip(documents).filter_map(|(name, document)| Some((name, find(document)?)));
+    let runs: Vec<_> = runs.collect();
+    if runs.len() < documents.len().clamp(1, 2) { Vec::new() } else { runs }
 }
 
 /// Plots medians and longest times over the time since each run's start.
