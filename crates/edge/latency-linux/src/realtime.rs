@@ -2,7 +2,6 @@
 
 use crate::kernel;
 use rustix::mm::{MlockAllFlags, mlockall};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 
 /// Sets this thread to `SCHED_FIFO` with this priority, 1 to 99 (sched(7)).
@@ -15,23 +14,6 @@ pub(crate) fn prioritise(priority: u8) -> Result<(), String> {
             format!("needs CAP_SYS_NICE or an RLIMIT_RTPRIO of {priority} (`ulimit -r`)")
         }
         _ => error.to_string(),
-    })
-}
-
-/// Keeps this thread on one CPU.
-///
-/// # Errors
-/// A sentence: there is no such CPU, or this process may not run there.
-pub(crate) fn pin(cpu: usize) -> Result<(), String> {
-    let none = || format!("no CPU '{cpu}' exists, or this process may not run on it");
-    if cpu >= CpuSet::MAX_CPU {
-        return Err(none());
-    }
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    sched_setaffinity(None, &set).map_err(|error| match error {
-        rustix::io::Errno::INVAL => none(),
-        error => error.to_string(),
     })
 }
 
@@ -51,14 +33,6 @@ pub(crate) fn lock_memory() -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_cpu_that_is_not_there_is_named() {
-        for cpu in [1023, 1_000_000] {
-            let error = pin(cpu).unwrap_err();
-            assert!(error.contains(&format!("no CPU '{cpu}'")), "{error}");
-        }
-    }
 
     #[test]
     fn priority_above_99_is_refused() {

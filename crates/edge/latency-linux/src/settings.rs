@@ -1,8 +1,9 @@
 //! The requested settings of the machine, and their results.
 
 use crate::hardware::HardwareStamps;
-use crate::realtime::{lock_memory, pin, prioritise};
+use crate::realtime::{lock_memory, prioritise};
 use crate::{MachineOptions, Marks, Operator, Port, Setting};
+use linux::cpu::pin;
 use linux::time::tai_offset_s;
 
 /// Settings with their results.

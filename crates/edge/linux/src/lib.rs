@@ -12,6 +12,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod cpu;
 mod interface;
 #[allow(unsafe_code)]
 mod kernel;

@@ -1,6 +1,7 @@
 //! The raw round trip: 64 bytes over TCP in both directions, with the waiting mode of the data path.
 //! The raw stream: as many bytes as TCP carries in one direction.
 
+use linux::cpu::pin;
 use linux::time::thread_processor_time;
 use live::net::{Connection, LinkSettings, Listener, Namespace};
 use live::{Clock, Poller, Waiting};
@@ -19,6 +20,8 @@ pub struct FloorEnds<'a> {
     pub far: &'a Namespace,
     /// Address of the other end.
     pub address: IpAddr,
+    /// CPU of the other end; `None`: any.
+    pub far_cpu: Option<usize>,
 }
 
 /// Round trips, and the processor time of both ends per round trip in nanoseconds, spinning
@@ -39,7 +42,8 @@ pub struct RoundTrips {
 /// If the kernel provides no connection, or the connection ends early.
 pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Latency, Failure> {
     let here = &Namespace::current()?;
-    let ends = FloorEnds { near: here, far: here, address: Ipv4Addr::LOCALHOST.into() };
+    let ends =
+        FloorEnds { near: here, far: here, address: Ipv4Addr::LOCALHOST.into(), far_cpu: None };
     Ok(round_trips(&ends, clock, waiting, n)?.latency)
 }
 
@@ -56,7 +60,11 @@ pub fn round_trips(
     let at = SocketAddr::from((ends.address, 0));
     let listener = ends.far.enter(|| Listener::bind(at, LinkSettings::default()))??;
     let address = listener.address()?;
-    let echo = std::thread::spawn(move || echo(clock, waiting, &listener));
+    let far_cpu = ends.far_cpu;
+    let echo = std::thread::spawn(move || {
+        keep_on(far_cpu)?;
+        echo(clock, waiting, &listener)
+    });
     let mut poller = Poller::new(waiting)?;
     let connect = || Connection::connect(address, &LinkSettings::default());
     let connection = ends.near.enter(connect)??;
@@ -85,6 +93,11 @@ pub fn round_trips(
     let far = echo.join().map_err(|_| Failure("the echo panicked".into()))??;
     trips.far_cpu_ns = each(far);
     Ok(trips)
+}
+
+/// Keeps this thread on a CPU, if one is given.
+fn keep_on(cpu: Option<usize>) -> Result<(), Failure> {
+    cpu.map_or(Ok(()), pin).map_err(Failure)
 }
 
 struct End {
@@ -182,7 +195,8 @@ pub struct Stream {
 /// If the kernel provides no connection, or the connection ends early.
 pub fn stream(clock: Clock, span: wire::Duration, copies: Copies) -> Result<u64, Failure> {
     let here = &Namespace::current()?;
-    let ends = FloorEnds { near: here, far: here, address: Ipv4Addr::LOCALHOST.into() };
+    let ends =
+        FloorEnds { near: here, far: here, address: Ipv4Addr::LOCALHOST.into(), far_cpu: None };
     Ok(stream_between(&ends, clock, span, copies)?.bytes_per_s)
 }
 
@@ -204,7 +218,10 @@ pub fn stream_between(
     let (mut receiver, _) = listener.accept()?;
     let copier = || (copies == Copies::OnEachSide).then(Copier::new);
     let (mut from, mut to) = (copier(), copier());
+    let far_cpu = ends.far_cpu;
     let reader = std::thread::spawn(move || {
+        // A stream on another CPU is only slower.
+        let _ = keep_on(far_cpu);
         let mut buffer = vec![0; STREAM_WRITE * 2];
         let mut total = 0u64;
         let cpu = thread_processor_time();

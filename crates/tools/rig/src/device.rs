@@ -1,9 +1,10 @@
 //! The device node of a drive of the plan.
 
+use crate::cpus::Cpus;
 use crate::settings::LinkParts;
 use live::attached::{QUEUES, drive_settings};
 use live::net::Address;
-use live::{Clock, NvmeDrive, random_number};
+use live::{Clock, DeviceNode, NvmeDrive, Stop, random_number};
 use load::TraceTarget;
 use load::local::{Node, NodeParts};
 use node::faults::Faults;
@@ -45,11 +46,18 @@ impl DrivePlan {
         Ok(made.traced(tracer).with_faults(self.faults[0].clone()))
     }
 
-    /// Starts a device node in a thread, in the namespace of the caller.
+    /// Starts a device node in a thread, in the namespace of the caller, on the CPU of a station or
+    /// on any.
     ///
     /// # Errors
     /// As [`open`](Self::open), or if the node cannot listen at `at`.
-    pub fn start(self, at: &Address, clock: Clock, trace: TraceTarget) -> Result<Node, Failure> {
+    pub fn start(
+        self,
+        at: &Address,
+        clock: Clock,
+        trace: TraceTarget,
+        cpu: Option<(Cpus, usize)>,
+    ) -> Result<Node, Failure> {
         let parts = NodeParts {
             clock,
             waiting: self.link.node.waiting,
@@ -58,6 +66,11 @@ impl DrivePlan {
             limit: self.link.node.limit(),
             faults: self.faults[1].clone(),
         };
-        Node::serve(at, parts, move || self.open(clock, &trace), |_, _| Ok(()))
+        // The threads of the trace, which exist by now, run anywhere.
+        let ready = move |_: &mut DeviceNode<NvmeDrive>, _: &Stop| match cpu {
+            Some((cpus, station)) => cpus.keep(station),
+            None => Ok(()),
+        };
+        Node::serve(at, parts, move || self.open(clock, &trace), ready)
     }
 }

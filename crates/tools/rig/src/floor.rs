@@ -1,5 +1,6 @@
 //! Raw TCP over the network of a plan: the floor under every latency, and a sign of a busy machine.
 
+use crate::cpus::Cpus;
 use crate::network::{RigNetwork, address};
 use live::net::Namespace;
 use live::{Clock, Waiting};
@@ -42,19 +43,32 @@ impl Floor {
         Ok(Self { network: stations.map(network).transpose()? })
     }
 
-    /// Measures one round.
+    /// Measures one round, each end on the CPU of its node.
     ///
     /// # Errors
     /// If the kernel provides no connection.
     pub fn measure(&self, waiting: Waiting) -> Result<FloorRound, Failure> {
+        // The thread keeps its CPU, so the caller's thread does not measure.
+        let measured = std::thread::scope(|scope| scope.spawn(|| self.round(waiting)).join());
+        measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn round(&self, waiting: Waiting) -> Result<FloorRound, Failure> {
         let here = Namespace::current()?;
+        let cpus = Cpus::default();
         let ends = match &self.network {
-            Some((network, [host, device])) => FloorEnds {
-                near: &network.stations[*host],
-                far: &network.stations[*device],
-                address: address(*device).into(),
-            },
-            None => FloorEnds { near: &here, far: &here, address: [127, 0, 0, 1].into() },
+            Some((network, [host, device])) => {
+                cpus.keep(*host)?;
+                FloorEnds {
+                    near: &network.stations[*host],
+                    far: &network.stations[*device],
+                    address: address(*device).into(),
+                    far_cpu: Some(cpus.of(*device)),
+                }
+            }
+            None => {
+                FloorEnds { near: &here, far: &here, address: [127, 0, 0, 1].into(), far_cpu: None }
+            }
         };
         let clock = Clock::start();
         Ok(FloorRound {

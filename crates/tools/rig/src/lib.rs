@@ -8,6 +8,7 @@
 //! - `compare`: rounds of a plan in both worlds
 //! - `compare_document`: the document of a comparison, its text and its page
 //! - `compare_pictures`: the pictures of the page
+//! - `cpus`: the CPUs of the nodes
 //! - `cuts`: cuts of cables
 //! - `device`: the device node of a drive
 //! - `differences`: what of a plan only the simulator does
@@ -22,6 +23,7 @@ mod commands;
 mod compare;
 mod compare_document;
 mod compare_pictures;
+mod cpus;
 mod cuts;
 mod device;
 mod differences;

@@ -1,6 +1,7 @@
 //! One live run of a plan: starts the network, the device nodes and the hosts, and collects the
 //! results.
 
+use crate::cpus::Cpus;
 use crate::cuts::Cuts;
 use crate::device::{DrivePlan, in_ram};
 use crate::host::{HostOptions, HostResult, RunningHost, Shared, driver_settings};
@@ -99,15 +100,19 @@ pub fn run(
             let listen = listen_address(&transport, place, station, *used)?;
             *used += 1;
             let trace = hosts.trace(number).for_node(&format!("device{at}"));
-            let node = place.enter(|| drive.start(&listen, clock, trace))??;
+            let cpu = Some((hosts.cpus.clone(), station));
+            let node = place.enter(|| drive.start(&listen, clock, trace, cpu))??;
             // Every station's interface has the same name.
             peers.push(Peer::from(&node.address));
             nodes.push(node);
         }
         match station_of(plan, number) {
             // The thread stays in the namespace.
-            Some(station) => Ok(network.stations[station].enter(|| hosts.start(number, peers))?),
-            None => Ok(hosts.start(number, peers)),
+            Some(station) => {
+                let place = &network.stations[station];
+                Ok(place.enter(|| hosts.start(number, peers, Some(station)))?)
+            }
+            None => Ok(hosts.start(number, peers, None)),
         }
     };
     let hosts = Hosts::new(plan, options, clock);
@@ -129,7 +134,7 @@ pub fn run_host(
     (console, stop): (&mut dyn Console, &Stop),
 ) -> Result<LiveRun, Failure> {
     let hosts = Hosts::new(plan, options, Clock::start());
-    let threads = Ok(vec![hosts.start(number, peers)]);
+    let threads = Ok(vec![hosts.start(number, peers, None)]);
     hosts.collect(threads, None, (console, stop))
 }
 
@@ -145,7 +150,7 @@ pub fn serve_drive(
     options: &LiveOptions,
 ) -> Result<Node, Failure> {
     let (drive, _) = drive_of(plan, options, drive, None).expect("a drive behind a tunnel");
-    drive.start(listen, Clock::start(), options.trace.clone())
+    drive.start(listen, Clock::start(), options.trace.clone(), None)
 }
 
 /// Returns the station of a host; `None` without a network.
@@ -219,6 +224,7 @@ struct Hosts<'a> {
     shared: Arc<Shared>,
     events: Sender<(usize, HostEvent)>,
     received: Receiver<(usize, HostEvent)>,
+    cpus: Cpus,
 }
 
 /// The thread of a host.
@@ -227,7 +233,8 @@ type HostThread = std::thread::JoinHandle<()>;
 impl<'a> Hosts<'a> {
     fn new(plan: &'a Planned, options: &'a LiveOptions, clock: Clock) -> Self {
         let (events, received) = channel();
-        Self { plan, options, clock, shared: Arc::default(), events, received }
+        let cpus = Cpus::default();
+        Self { plan, options, clock, shared: Arc::default(), events, received, cpus }
     }
 
     /// The trace of a host.
@@ -238,8 +245,8 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Starts a host in a thread, in the namespace of the caller.
-    fn start(&self, number: usize, peers: Vec<Peer>) -> HostThread {
+    /// Starts a host in a thread, in the namespace of the caller, on the CPU of a station or on any.
+    fn start(&self, number: usize, peers: Vec<Peer>, station: Option<usize>) -> HostThread {
         let config = self.plan.config.hosts[number].clone();
         let part = HostPart {
             number,
@@ -254,6 +261,7 @@ impl<'a> Hosts<'a> {
             },
             shared: self.shared.clone(),
             events: self.events.clone(),
+            cpu: station.map(|station| (self.cpus.clone(), station)),
         };
         match config.attached.clone() {
             Below::Switch(switch) => {
@@ -357,6 +365,8 @@ struct HostPart {
     options: HostOptions,
     shared: Arc<Shared>,
     events: Sender<(usize, HostEvent)>,
+    /// The station whose CPU the host uses; `None`: any CPU.
+    cpu: Option<(Cpus, usize)>,
 }
 
 impl HostPart {
@@ -403,9 +413,12 @@ impl HostPart {
         config: &HostConfig,
         made: Result<RunningHost<A>, Failure>,
     ) {
-        let Self { number, shared, events, .. } = &self;
+        let Self { number, shared, events, cpu, .. } = &self;
         let run = || {
             let mut host = made?;
+            if let Some((cpus, station)) = cpu {
+                cpus.keep(*station)?;
+            }
             host.fill(&config.workload, shared)?;
             let _ = events.send((*number, HostEvent::Ready));
             let ran = match host.wait_for_start(shared)? {
