@@ -2,15 +2,14 @@
 //! The raw stream: as many bytes as TCP carries in one direction.
 
 use linux::cpu::pin;
-use linux::time::thread_processor_time;
 use live::net::{Connection, LinkSettings, Listener, Namespace};
 use live::{Clock, Poller, Waiting};
 use report::Failure;
 use report::latency::Latency;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
-const BYTES: usize = 64;
+/// Bytes of a message.
+pub const BYTES: usize = 64;
 
 /// The two ends between which a floor is measured.
 pub struct FloorEnds<'a> {
@@ -22,18 +21,8 @@ pub struct FloorEnds<'a> {
     pub address: IpAddr,
     /// CPU of the other end; `None`: any.
     pub far_cpu: Option<usize>,
-}
-
-/// Round trips, and the processor time of both ends per round trip in nanoseconds, spinning
-/// included.
-#[derive(Clone, Debug, Default)]
-pub struct RoundTrips {
-    /// Times of the round trips.
-    pub latency: Latency,
-    /// Processor time of the near end.
-    pub near_cpu_ns: u64,
-    /// Processor time of the far end.
-    pub far_cpu_ns: u64,
+    /// Bytes of an answer.
+    pub reply: usize,
 }
 
 /// Measures `n` round trips on loopback, after a warm-up.
@@ -42,9 +31,14 @@ pub struct RoundTrips {
 /// If the kernel provides no connection, or the connection ends early.
 pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Latency, Failure> {
     let here = &Namespace::current()?;
-    let ends =
-        FloorEnds { near: here, far: here, address: Ipv4Addr::LOCALHOST.into(), far_cpu: None };
-    Ok(round_trips(&ends, clock, waiting, n)?.latency)
+    let ends = FloorEnds {
+        near: here,
+        far: here,
+        address: Ipv4Addr::LOCALHOST.into(),
+        far_cpu: None,
+        reply: BYTES,
+    };
+    round_trips(&ends, clock, waiting, n)
 }
 
 /// Measures `n` round trips between two ends, after a warm-up.
@@ -56,14 +50,14 @@ pub fn round_trips(
     clock: Clock,
     waiting: Waiting,
     n: usize,
-) -> Result<RoundTrips, Failure> {
+) -> Result<Latency, Failure> {
     let at = SocketAddr::from((ends.address, 0));
     let listener = ends.far.enter(|| Listener::bind(at, LinkSettings::default()))??;
     let address = listener.address()?;
-    let far_cpu = ends.far_cpu;
+    let (far_cpu, reply) = (ends.far_cpu, ends.reply);
     let echo = std::thread::spawn(move || {
         keep_on(far_cpu)?;
-        echo(clock, waiting, &listener)
+        echo(clock, waiting, &listener, reply)
     });
     let mut poller = Poller::new(waiting)?;
     let connect = || Connection::connect(address, &LinkSettings::default());
@@ -75,24 +69,20 @@ pub fn round_trips(
     poller.modify(&connection, false)?;
     let mut end = End { clock, poller, connection };
     let all = n + n / 10;
-    let mut trips = RoundTrips::default();
-    let cpu = thread_processor_time();
+    let mut times = Latency::default();
     for round in 0..all {
         let start = clock.now();
         end.connection.send(vec![0; BYTES].into())?;
-        if !end.receive()? {
+        if !end.receive(reply)? {
             return Err(Failure("the echo of the round trip measurement ended early".into()));
         }
         if round >= all - n {
-            trips.latency.record(clock.now() - start);
+            times.record(clock.now() - start);
         }
     }
-    let each = |spent: Duration| spent.as_nanos() as u64 / all.max(1) as u64;
-    trips.near_cpu_ns = each(thread_processor_time() - cpu);
     drop(end);
-    let far = echo.join().map_err(|_| Failure("the echo panicked".into()))??;
-    trips.far_cpu_ns = each(far);
-    Ok(trips)
+    echo.join().map_err(|_| Failure("the echo panicked".into()))??;
+    Ok(times)
 }
 
 /// Keeps this thread on a CPU, if one is given.
@@ -107,13 +97,14 @@ struct End {
 }
 
 impl End {
-    fn receive(&mut self) -> Result<bool, Failure> {
+    /// Receives `bytes` bytes. Returns whether the connection was open so long.
+    fn receive(&mut self, bytes: usize) -> Result<bool, Failure> {
         let mut got = 0;
-        while got < BYTES {
+        while got < bytes {
             match self.connection.receive()? {
-                Some(bytes) if bytes.is_empty() => return Ok(false),
-                Some(bytes) => {
-                    got += bytes.len();
+                Some(part) if part.is_empty() => return Ok(false),
+                Some(part) => {
+                    got += part.len();
                     self.poller.busy(self.clock.now());
                 }
                 None => drop(self.poller.wait(&self.clock, None)?),
@@ -123,8 +114,8 @@ impl End {
     }
 }
 
-/// Sends back what arrives. Returns the processor time.
-fn echo(clock: Clock, waiting: Waiting, listener: &Listener) -> Result<Duration, Failure> {
+/// Answers each message with `reply` bytes.
+fn echo(clock: Clock, waiting: Waiting, listener: &Listener, reply: usize) -> Result<(), Failure> {
     let mut poller = Poller::new(waiting)?;
     poller.add(listener, false)?;
     let connection = loop {
@@ -135,11 +126,13 @@ fn echo(clock: Clock, waiting: Waiting, listener: &Listener) -> Result<Duration,
     };
     poller.add(&connection, false)?;
     let mut end = End { clock, poller, connection };
-    let cpu = thread_processor_time();
-    while end.receive()? {
-        end.connection.send(vec![0; BYTES].into())?;
+    while end.receive(BYTES)? {
+        end.connection.send(vec![0; reply].into())?;
+        while end.connection.room() == 0 {
+            end.connection.flush()?;
+        }
     }
-    Ok(thread_processor_time() - cpu)
+    Ok(())
 }
 
 /// Bytes of one write to the stream.
@@ -178,26 +171,20 @@ impl Copier {
     }
 }
 
-/// A one-way stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stream {
-    /// Bytes per second.
-    pub bytes_per_s: u64,
-    /// Processor time of the sender per byte, in picoseconds.
-    pub sender_ps_per_byte: u64,
-    /// Processor time of the receiver per byte, in picoseconds.
-    pub receiver_ps_per_byte: u64,
-}
-
 /// Measures a one-way TCP stream on loopback in 128 KiB writes: bytes per second over `span`.
 ///
 /// # Errors
 /// If the kernel provides no connection, or the connection ends early.
 pub fn stream(clock: Clock, span: wire::Duration, copies: Copies) -> Result<u64, Failure> {
     let here = &Namespace::current()?;
-    let ends =
-        FloorEnds { near: here, far: here, address: Ipv4Addr::LOCALHOST.into(), far_cpu: None };
-    Ok(stream_between(&ends, clock, span, copies)?.bytes_per_s)
+    let ends = FloorEnds {
+        near: here,
+        far: here,
+        address: Ipv4Addr::LOCALHOST.into(),
+        far_cpu: None,
+        reply: BYTES,
+    };
+    stream_between(&ends, clock, span, copies)
 }
 
 /// Measures a one-way TCP stream from the near to the far end in 128 KiB writes, over `span`.
@@ -209,7 +196,7 @@ pub fn stream_between(
     clock: Clock,
     span: wire::Duration,
     copies: Copies,
-) -> Result<Stream, Failure> {
+) -> Result<u64, Failure> {
     use std::io::{Read, Write};
     let bind = || std::net::TcpListener::bind((ends.address, 0));
     let listener = ends.far.enter(bind)??;
@@ -224,7 +211,6 @@ pub fn stream_between(
         let _ = keep_on(far_cpu);
         let mut buffer = vec![0; STREAM_WRITE * 2];
         let mut total = 0u64;
-        let cpu = thread_processor_time();
         while let Ok(bytes) = receiver.read(&mut buffer) {
             if bytes == 0 {
                 break;
@@ -234,25 +220,18 @@ pub fn stream_between(
             }
             total += bytes as u64;
         }
-        (total, thread_processor_time() - cpu)
+        total
     });
     let mut data = vec![0x5a; STREAM_WRITE];
-    let (start, cpu) = (clock.now(), thread_processor_time());
+    let start = clock.now();
     while clock.now() < start + span {
         if let Some(memory) = &mut from {
             data.copy_from_slice(memory.next(STREAM_WRITE));
         }
         sender.write_all(&data)?;
     }
-    let sent = thread_processor_time() - cpu;
     drop(sender);
-    let joined = reader.join().map_err(|_| Failure("the reader panicked".into()))?;
-    let (total, received) = joined;
+    let total = reader.join().map_err(|_| Failure("the reader panicked".into()))?;
     let elapsed = (clock.now() - start).as_ns().max(1);
-    let each = |spent: Duration| (spent.as_nanos() * 1000 / u128::from(total.max(1))) as u64;
-    Ok(Stream {
-        bytes_per_s: (u128::from(total) * 1_000_000_000 / u128::from(elapsed)) as u64,
-        sender_ps_per_byte: each(sent),
-        receiver_ps_per_byte: each(received),
-    })
+    Ok((u128::from(total) * 1_000_000_000 / u128::from(elapsed)) as u64)
 }

@@ -2,7 +2,7 @@
 //! commands.
 
 use crate::compare::{Quiet, simulated};
-use crate::floor::{Floor, FloorRound};
+use crate::floor::Floor;
 use crate::run::{LiveOptions, run};
 use live::{Stop, Waiting};
 use load::{Console, TraceTarget};
@@ -11,8 +11,9 @@ use report::{Failure, time};
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
+use wire::Duration;
 
-/// Two stations and a cable that limits nothing; `VALUES` are the fitted ones.
+/// Two stations and a cable that limits nothing.
 const PLAN: &str = r#"
 machine = "farlane"
 transport = "tcp"
@@ -21,45 +22,54 @@ transport = "tcp"
 rate = "100G"
 processor = "serial"
 
+[drive]
+mps = 4096
+
 [workload]
 configreads = 2000
 gap = "0us"
 "#;
 
-/// What was measured, as medians over the rounds.
+/// What was measured: medians over the rounds, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measurements {
-    /// Round trip of 64 bytes over TCP, in nanoseconds.
-    pub round_trip_ns: u64,
-    /// Processor time of both ends per round trip, in nanoseconds.
-    pub processor_ns: u64,
-    /// Processor time per byte of a stream with a copy on each side, in picoseconds: of the sender
-    /// and of the receiver.
-    pub stream_ps_per_byte: [u64; 2],
-    /// Configuration read through the tunnel, in nanoseconds.
-    pub config_read_ns: u64,
+    /// Raw TCP while both ends poll: 64 bytes there, and each of [`REPLIES`] back.
+    pub replies_ns: [u64; 3],
+    /// Configuration read of a drive below the root port, without tunnel.
+    pub direct_ns: u64,
+    /// Configuration read through the tunnel while both nodes poll.
+    pub polled_ns: u64,
+    /// Configuration read through the tunnel with the requested `--spin`.
+    pub waiting_ns: u64,
 }
 
-/// A fitted calibration.
+/// Bytes of the answers: of a small message, of three frames, of many frames.
+const REPLIES: [usize; 3] = [64, 4096, 65_536];
+/// Payload of a full frame.
+const SEGMENT: u64 = 1448;
+/// The waiting mode of nodes that poll.
+const POLLED: Waiting = Waiting::Spin(Duration::from_ms(1));
+
+/// A fitted calibration. Times are in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Calibration {
     /// The machine.
     pub machine: Machine,
     /// The measurements.
     pub measured: Measurements,
-    /// Time of a turn that receives one frame, in nanoseconds.
-    pub receive_ns: u64,
-    /// Time of a call that sends one frame, in nanoseconds.
-    pub send_ns: u64,
-    /// Time to wake an idle node, in nanoseconds; 0 while nodes spin.
+    /// Time of a turn that sends or receives.
+    pub turn_ns: u64,
+    /// Time to wake an idle node; 0 if nodes poll.
     pub wake_ns: u64,
-    /// Bytes per second at which a node's processor sends or receives payload.
-    pub copy_rate: u64,
-    /// Time of each TLP that crosses a node, in nanoseconds.
+    /// Time per payload byte at each end, in picoseconds.
+    pub copy_ps: u64,
+    /// Time of each further frame of a turn.
+    pub frame_ns: u64,
+    /// Time of each TLP that crosses a node.
     pub tlp_ns: u64,
 }
 
-/// Measures `rounds` rounds and fits. `spin` is the waiting mode as on the command line.
+/// Measures `rounds` rounds and fits. `spin` is the waiting mode as in the file.
 ///
 /// # Errors
 /// If a measurement fails, or a signal ends it.
@@ -70,82 +80,95 @@ pub fn calibrate(
     (console, stop): (&mut dyn Console, &Stop),
 ) -> Result<Calibration, Failure> {
     let plan = built(&[])?;
-    let options = LiveOptions {
+    let direct = built(&[("transport", "direct".into())])?;
+    let floor = Floor::new(&plan)?;
+    let mut all: Vec<Measurements> = Vec::new();
+    for round in 1..=rounds {
+        console.progress(&format!("round {round} of {rounds}"));
+        let mut one = Measurements::default();
+        for (time, reply) in one.replies_ns.iter_mut().zip(REPLIES) {
+            *time = floor.reply(POLLED, reply)?;
+        }
+        let read = |plan: &Planned, waiting| -> Result<u64, Failure> {
+            let live = run(plan, &options(waiting), (&mut Quiet, stop))?;
+            Ok(live.hosts[0].config_reads.summary().p50_ns)
+        };
+        one.direct_ns = read(&direct, POLLED)?;
+        one.polled_ns = read(&plan, POLLED)?;
+        one.waiting_ns = match waiting {
+            Waiting::Block => read(&plan, waiting)?,
+            Waiting::Spin(_) => one.polled_ns,
+        };
+        if stop.is_set() {
+            return Err(Failure("interrupted: nothing was written".into()));
+        }
+        all.push(one);
+    }
+    console.done();
+    fit(medians(&all), this_machine(spin), stop)
+}
+
+fn options(waiting: Waiting) -> LiveOptions {
+    LiveOptions {
         waiting,
         verify: false,
         list: false,
         backing: BTreeMap::new(),
         credentials: None,
         trace: TraceTarget::default(),
-    };
-    let floor = Floor::new(&plan)?;
-    let (mut floors, mut reads) = (Vec::new(), Vec::new());
-    for round in 1..=rounds {
-        console.progress(&format!("round {round} of {rounds}"));
-        floors.push(floor.measure(waiting)?);
-        let live = run(&plan, &options, (&mut Quiet, stop))?;
-        if stop.is_set() {
-            return Err(Failure("interrupted: nothing was written".into()));
-        }
-        reads.push(live.hosts[0].config_reads.summary().p50_ns);
     }
-    console.done();
-    let measured = medians(&floors, reads);
-    fit(waiting, measured, this_machine(spin), stop)
 }
 
 /// Returns the medians of the rounds.
-fn medians(floors: &[FloorRound], reads: Vec<u64>) -> Measurements {
-    let of = |value: fn(&FloorRound) -> u64| median(floors.iter().map(value).collect());
+fn medians(all: &[Measurements]) -> Measurements {
+    let of = |value: &dyn Fn(&Measurements) -> u64| {
+        let mut values: Vec<u64> = all.iter().map(value).collect();
+        values.sort_unstable();
+        stats::medians::median(&values).unwrap_or(0)
+    };
     Measurements {
-        round_trip_ns: of(|round| round.trips.latency.summary().p50_ns),
-        processor_ns: of(|round| round.trips.near_cpu_ns + round.trips.far_cpu_ns),
-        stream_ps_per_byte: [
-            of(|round| round.stream.sender_ps_per_byte),
-            of(|round| round.stream.receiver_ps_per_byte),
-        ],
-        config_read_ns: median(reads),
+        replies_ns: [0, 1, 2].map(|reply| of(&|one| one.replies_ns[reply])),
+        direct_ns: of(&|one| one.direct_ns),
+        polled_ns: of(&|one| one.polled_ns),
+        waiting_ns: of(&|one| one.waiting_ns),
     }
 }
 
-/// Returns the median of values; 0 without values.
-fn median(mut values: Vec<u64>) -> u64 {
-    values.sort_unstable();
-    stats::medians::median(&values).unwrap_or(0)
-}
-
-/// Fits the delays. A node that sleeps uses its processor for less than the round trip; the rest is
-/// the wake-up. What a configuration read takes beyond raw TCP is the time of its TLPs.
-fn fit(
-    waiting: Waiting,
-    measured: Measurements,
-    machine: Machine,
-    stop: &Stop,
-) -> Result<Calibration, Failure> {
-    let Measurements { round_trip_ns, processor_ns, stream_ps_per_byte, config_read_ns } = measured;
-    let busy_ns = match waiting {
-        Waiting::Block => processor_ns.min(round_trip_ns),
-        Waiting::Spin(_) => round_trip_ns,
+/// Fits the delays:
+///
+/// - a byte and a further frame: from the differences between the answers of raw TCP
+/// - a TLP: a direct configuration read crosses root port and drive twice
+/// - a turn: a quarter of what a polled configuration read takes besides
+/// - the wake-up: half of what the read takes longer when nodes sleep
+fn fit(measured: Measurements, machine: Machine, stop: &Stop) -> Result<Calibration, Failure> {
+    let Measurements { replies_ns: [small, medium, large], direct_ns, polled_ns, waiting_ns } =
+        measured;
+    let [bytes, further] = [REPLIES[1] as u64, REPLIES[2] as u64]
+        .map(|reply| [reply - REPLIES[0] as u64, reply.div_ceil(SEGMENT) - 1]);
+    // Both ends spend c on each byte and f on each further frame:
+    // 2 (c bytes + f frames) = difference.
+    let [one, other] = [medium, large].map(|reply| reply.saturating_sub(small) as f64 / 2.0);
+    let ([b1, f1], [b2, f2]) = (bytes.map(|n| n as f64), further.map(|n| n as f64));
+    let determinant = b1 * f2 - b2 * f1;
+    let solved = [(one * f2 - other * f1) / determinant, (b1 * other - b2 * one) / determinant];
+    let [byte, frame] = match solved {
+        [byte, frame] if byte >= 0.0 && frame >= 0.0 => [byte, frame],
+        // Not both can be fitted: the frames have all of it.
+        _ => [0.0, one / f1],
     };
-    let per_byte: u64 = stream_ps_per_byte.iter().sum::<u64>() / 2;
     let mut fitted = Calibration {
         machine,
         measured,
-        receive_ns: busy_ns / 4,
-        send_ns: busy_ns / 4,
-        wake_ns: (round_trip_ns - busy_ns) / 2,
-        copy_rate: 1_000_000_000_000 / per_byte.max(1),
-        tlp_ns: 0,
+        turn_ns: 0,
+        wake_ns: waiting_ns.saturating_sub(polled_ns) / 2,
+        copy_ps: (byte * 1000.0).round() as u64,
+        frame_ns: frame.round() as u64,
+        tlp_ns: direct_ns / 4,
     };
-    // The latency of a configuration read is linear in the time of a TLP.
-    let read = |fitted: &Calibration| -> Result<u64, Failure> {
-        let report = simulated(&built(&fitted.values())?, None, stop)?;
-        Ok(report.latency_ns.p50)
-    };
-    let [without, with] = [0, 1000].map(|tlp_ns| read(&Calibration { tlp_ns, ..fitted.clone() }));
-    let (without, with) = (without?, with?);
-    let left = config_read_ns.saturating_sub(without);
-    fitted.tlp_ns = left * 1000 / with.saturating_sub(without).max(1);
+    let polled = Calibration { wake_ns: 0, ..fitted.clone() };
+    let report = simulated(&built(&polled.values())?, None, stop)?;
+    // Two nodes receive and send.
+    fitted.turn_ns = polled_ns.saturating_sub(report.latency_ns.p50) / 4;
     Ok(fitted)
 }
 
@@ -161,22 +184,27 @@ fn built(values: &[(&str, String)]) -> Result<Planned, Failure> {
 
 impl Calibration {
     /// Returns the keys of a plan and their values.
-    pub fn values(&self) -> [(&'static str, String); 5] {
+    pub fn values(&self) -> Vec<(&'static str, String)> {
         let ns = |ns: u64| format!("{ns}ns");
-        [
-            ("link.tx_delay", ns(self.send_ns)),
-            ("link.rx_delay", ns(self.receive_ns)),
+        let mut all = vec![
+            ("link.tx_delay", ns(self.turn_ns)),
+            ("link.rx_delay", ns(self.turn_ns)),
             ("link.wake_time", ns(self.wake_ns)),
-            ("link.copy_rate", format!("{}kB/s", self.copy_rate / 1000)),
+            ("link.frame_time", ns(self.frame_ns)),
             ("link.tlp_time", ns(self.tlp_ns)),
-        ]
+        ];
+        if let Some(rate) = 1_000_000_000u64.checked_div(self.copy_ps) {
+            all.push(("link.copy_rate", format!("{rate}kB/s")));
+        }
+        all
     }
 
     /// Returns the text of the file.
     pub fn toml(&self) -> String {
-        let Measurements { round_trip_ns, processor_ns, stream_ps_per_byte, config_read_ns } =
-            self.measured;
-        let [sent, received] = stream_ps_per_byte;
+        let Measurements { replies_ns, direct_ns, polled_ns, waiting_ns } = self.measured;
+        let [small, medium, large] = replies_ns.map(|ns| time(ns as f64));
+        let [direct, polled, waiting] =
+            [direct_ns, polled_ns, waiting_ns].map(|ns| time(ns as f64));
         let values: String = self
             .values()
             .iter()
@@ -184,13 +212,9 @@ impl Calibration {
             .collect();
         format!(
             "# Written by `farlane calibrate`. A plan names this file: calibration = \"FILE\".\n\
-             # Measured: 64-byte TCP round trip {}, {} of it processor time of both ends; stream\n\
-             # with one copy per side {sent} ps (sender) and {received} ps (receiver) per byte;\n\
-             # configuration read through the tunnel {}.\n\
+             # Measured: raw TCP, 64 bytes there and 64, 4096, 65536 back: {small}, {medium}, {large};\n\
+             # configuration read direct {direct}, tunnelled {polled}, with this --spin {waiting}.\n\
              machine = \"farlane\"\n\n{}\n[link]\nprocessor = \"serial\"\n{values}",
-            time(round_trip_ns as f64),
-            time(processor_ns as f64),
-            time(config_read_ns as f64),
             self.machine.toml()
         )
     }
@@ -222,32 +246,32 @@ mod tests {
         let machine = Calibration {
             machine: Machine::default(),
             measured: Measurements::default(),
-            receive_ns: 2_500,
-            send_ns: 2_500,
+            turn_ns: 2_500,
             wake_ns: 5_000,
-            copy_rate: 2_500_000_000,
-            tlp_ns: 700,
+            copy_ps: 400,
+            frame_ns: 300,
+            tlp_ns: 200,
         };
-        let plan = built(&machine.values()).unwrap();
-        let config_read_ns = simulated(&plan, None, &stop).unwrap().latency_ns.p50;
-        let measured = Measurements {
-            round_trip_ns: 20_000,
-            processor_ns: 10_000,
-            stream_ps_per_byte: [500, 300],
-            config_read_ns,
+        let read = |machine: &Calibration| {
+            simulated(&built(&machine.values()).unwrap(), None, &stop).unwrap().latency_ns.p50
         };
-        let fitted = fit(Waiting::Block, measured, Machine::default(), &stop).unwrap();
-        let without_tlps = |fitted: &Calibration| {
-            (fitted.receive_ns, fitted.send_ns, fitted.wake_ns, fitted.copy_rate)
-        };
-        assert_eq!(without_tlps(&fitted), without_tlps(&machine));
-        // Histograms keep three digits.
-        assert!(fitted.tlp_ns.abs_diff(machine.tlp_ns) < 10, "{}", fitted.tlp_ns);
-        // A node that polls uses its processor all the time.
-        let spins = Waiting::Spin(wire::Duration::from_us(50));
-        let fitted = fit(spins, measured, Machine::default(), &stop).unwrap();
-        assert_eq!((fitted.wake_ns, fitted.receive_ns), (0, 5_000));
+        let way = |reply: u64| 2 * (reply * 400 / 1000 + (reply.div_ceil(SEGMENT) - 1) * 300);
+        let waiting_ns = read(&machine);
+        let polled_ns = read(&Calibration { wake_ns: 0, ..machine.clone() });
+        let replies_ns = REPLIES.map(|reply| 10_000 + way(reply as u64));
+        let measured = Measurements { replies_ns, direct_ns: 800, polled_ns, waiting_ns };
+        let fitted = fit(measured, Machine::default(), &stop).unwrap();
         let text = fitted.toml();
-        assert!(text.contains("[calibrated]") && text.contains("rx_delay = \"5000ns\""), "{text}");
+        // Histograms keep three digits.
+        for (found, right) in [
+            (fitted.turn_ns, machine.turn_ns),
+            (fitted.wake_ns, machine.wake_ns),
+            (fitted.copy_ps, machine.copy_ps),
+            (fitted.frame_ns, machine.frame_ns),
+            (fitted.tlp_ns, machine.tlp_ns),
+        ] {
+            assert!(found.abs_diff(right) * 50 <= right, "{found} {right}: {text}");
+        }
+        assert!(text.contains("[calibrated]") && text.contains("tlp_time = \"200ns\""), "{text}");
     }
 }

@@ -314,8 +314,8 @@ fn floor(rounds: &Rounds) -> FloorSummary {
         all.sort_unstable();
         all
     };
-    let trips = sorted(|round| round.trips.latency.summary().p50_ns);
-    let stream = sorted(|round| round.stream.bytes_per_s);
+    let trips = sorted(|round| round.round_trip_ns);
+    let stream = sorted(|round| round.stream_bytes_per_s);
     let Some(round_trip_ns) = medians::median(&trips) else { return FloorSummary::default() };
     let at = |share: usize| trips[(trips.len() - 1) * share / 4] as f64;
     let spread = (at(3) - at(1)) * 100.0 / round_trip_ns.max(1) as f64;

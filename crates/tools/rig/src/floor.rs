@@ -4,7 +4,7 @@ use crate::cpus::Cpus;
 use crate::network::{RigNetwork, address};
 use live::net::Namespace;
 use live::{Clock, Waiting};
-use load::floor::{Copies, FloorEnds, RoundTrips, Stream, round_trips, stream_between};
+use load::floor::{BYTES, Copies, FloorEnds, round_trips, stream_between};
 use plan::Planned;
 use report::Failure;
 use sim::world::Attached;
@@ -21,12 +21,12 @@ pub struct Floor {
 }
 
 /// One round of raw TCP.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct FloorRound {
-    /// Round trips of 64 bytes.
-    pub trips: RoundTrips,
-    /// A one-way stream with a copy of the payload on each side.
-    pub stream: Stream,
+    /// Median round trip of 64 bytes, in nanoseconds.
+    pub round_trip_ns: u64,
+    /// Bytes per second of a one-way stream with a copy of the payload on each side.
+    pub stream_bytes_per_s: u64,
 }
 
 impl Floor {
@@ -43,37 +43,59 @@ impl Floor {
         Ok(Self { network: stations.map(network).transpose()? })
     }
 
-    /// Measures one round, each end on the CPU of its node.
+    /// Measures one round.
     ///
     /// # Errors
     /// If the kernel provides no connection.
     pub fn measure(&self, waiting: Waiting) -> Result<FloorRound, Failure> {
-        // The thread keeps its CPU, so the caller's thread does not measure.
-        let measured = std::thread::scope(|scope| scope.spawn(|| self.round(waiting)).join());
+        let round_trip_ns = self.reply(waiting, BYTES)?;
+        let stream =
+            |ends: &FloorEnds<'_>, clock| stream_between(ends, clock, SPAN, Copies::OnEachSide);
+        Ok(FloorRound { round_trip_ns, stream_bytes_per_s: self.on_cpus(BYTES, stream)? })
+    }
+
+    /// Measures the median time from a message of 64 bytes to the end of an answer of `reply`
+    /// bytes, in nanoseconds.
+    ///
+    /// # Errors
+    /// If the kernel provides no connection.
+    pub fn reply(&self, waiting: Waiting, reply: usize) -> Result<u64, Failure> {
+        self.on_cpus(reply, |ends, clock| {
+            Ok(round_trips(ends, clock, waiting, TRIPS)?.summary().p50_ns)
+        })
+    }
+
+    /// Runs a measurement with each end on the CPU of its node, in a thread of its own, which keeps
+    /// the CPU.
+    fn on_cpus(
+        &self,
+        reply: usize,
+        measure: impl FnOnce(&FloorEnds<'_>, Clock) -> Result<u64, Failure> + Send,
+    ) -> Result<u64, Failure> {
+        let measured = std::thread::scope(|scope| {
+            scope.spawn(|| self.with_ends(reply, |ends| measure(ends, Clock::start()))).join()
+        });
         measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    fn round(&self, waiting: Waiting) -> Result<FloorRound, Failure> {
-        let here = Namespace::current()?;
-        let cpus = Cpus::default();
-        let ends = match &self.network {
-            Some((network, [host, device])) => {
-                cpus.keep(*host)?;
-                FloorEnds {
-                    near: &network.stations[*host],
-                    far: &network.stations[*device],
-                    address: address(*device).into(),
-                    far_cpu: Some(cpus.of(*device)),
-                }
-            }
-            None => {
-                FloorEnds { near: &here, far: &here, address: [127, 0, 0, 1].into(), far_cpu: None }
-            }
+    fn with_ends(
+        &self,
+        reply: usize,
+        measure: impl FnOnce(&FloorEnds<'_>) -> Result<u64, Failure>,
+    ) -> Result<u64, Failure> {
+        let (here, cpus) = (Namespace::current()?, Cpus::default());
+        let Some((network, [host, device])) = &self.network else {
+            let address = [127, 0, 0, 1].into();
+            let (near, far) = (&here, &here);
+            return measure(&FloorEnds { near, far, address, far_cpu: None, reply });
         };
-        let clock = Clock::start();
-        Ok(FloorRound {
-            trips: round_trips(&ends, clock, waiting, TRIPS)?,
-            stream: stream_between(&ends, clock, SPAN, Copies::OnEachSide)?,
+        cpus.keep(*host)?;
+        measure(&FloorEnds {
+            near: &network.stations[*host],
+            far: &network.stations[*device],
+            address: address(*device).into(),
+            far_cpu: Some(cpus.of(*device)),
+            reply,
         })
     }
 }
