@@ -87,7 +87,7 @@ pub fn calibrate(
         console.progress(&format!("round {round} of {rounds}"));
         let mut one = Measurements::default();
         for (time, reply) in one.replies_ns.iter_mut().zip(REPLIES) {
-            *time = floor.reply(POLLED, reply)?;
+            *time = floor.reply(waiting, reply)?;
         }
         let read = |plan: &Planned, waiting| -> Result<u64, Failure> {
             let live = run(plan, &options(waiting), (&mut Quiet, stop))?;
