@@ -18,6 +18,9 @@ pub const UNLIMITED: Rate = Rate::G25;
 const LATE: Duration = Duration::from_us(20);
 /// Bytes on the wire of the longest frame with a tag, preamble to gap.
 const LONGEST: usize = 1542;
+/// The congestion control of new connections in a namespace (Linux, ip-sysctl.rst). Reno, as in the
+/// simulator, is always there, and does not pace.
+const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// The most stations and bridges: each has a namespace and at least one thread.
 const MOST: usize = 64;
 
@@ -68,6 +71,7 @@ impl RigNetwork {
         for (number, station) in made.stations.iter().enumerate() {
             let address = address(number);
             station.run(&format!("ip address add {address}/15 dev {INTERFACE}"))?;
+            station.enter(|| std::fs::write(CONGESTION_CONTROL, "reno"))??;
         }
         Ok(made)
     }
