@@ -30,7 +30,7 @@ pub struct Args {
     /// have the same value
     #[arg(long, value_name = "KEY[+KEY…]=VALUE,…")]
     sweep: Vec<Sweep>,
-    /// Rounds, 1 to 1000. A confidence interval needs six
+    /// Rounds, 1 to 1000. A confidence interval needs eight
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: u64,
     /// Also record one run of both worlds per case, and compare the parts of a command

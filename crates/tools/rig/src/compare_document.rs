@@ -84,7 +84,7 @@ pub struct ErrorEstimate {
     /// The error.
     pub percent: f64,
     /// Lower and upper end of the 95 % interval, from order statistics of the rounds; null with
-    /// fewer than six rounds.
+    /// fewer than eight rounds, or if rounds depend strongly on earlier ones.
     pub interval: Option<(f64, f64)>,
 }
 

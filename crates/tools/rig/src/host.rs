@@ -2,7 +2,7 @@
 
 use crate::commands::CommandRecorder;
 use live::attached::Switch;
-use live::{Attached, Clock};
+use live::{Attached, Clock, PATIENCE};
 use load::initiator_host::InitiatorHost;
 use node::LinkEvent;
 use node::slot::{self, OwnSlot};
@@ -179,7 +179,12 @@ impl<A: Attached + Links> RunningHost<A> {
 
     /// Waits until the function of a drive is ready. Returns whether it has new contents.
     fn ready(&mut self, drive: usize) -> Result<bool, Failure> {
+        let until = self.clock.now() + PATIENCE;
         loop {
+            if self.clock.now() > until {
+                let seconds = PATIENCE.as_ns() / 1_000_000_000;
+                return Err(Failure(format!("drive {drive}: not ready within {seconds} s")));
+            }
             if let Some(ready) = self.slots[drive].poll(self.clock.now()) {
                 return ready.map_err(|why| Failure(format!("drive {drive}: {why}")));
             }

@@ -320,7 +320,11 @@ impl<'a> Hosts<'a> {
                 shared.go();
             }
             if let (Some(elapsed), Some(network)) = (elapsed(started), network) {
-                cuts.carry_out(elapsed, (plan, network), |text| console.line(&text))?;
+                let cut = cuts.carry_out(elapsed, (plan, network), |text| console.line(&text));
+                if let Err(why) = cut {
+                    shared.stop();
+                    failure.get_or_insert(why);
+                }
             }
             if stop.is_set() {
                 shared.stop();

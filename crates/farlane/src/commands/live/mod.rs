@@ -153,7 +153,11 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     if let Some(target) = &args.html {
         target.write(&measurements.page(&planned, &name, &text)?)?;
     }
-    Ok(document.ended())
+    let wrong: u64 = document.hosts.iter().map(|host| host.mismatches).sum();
+    match wrong {
+        0 => Ok(document.ended()),
+        wrong => Err(Failure(format!("{wrong} reads returned other data than were written"))),
+    }
 }
 
 /// The namespaces of `--namespace` by drive. An unknown drive ends the process.
