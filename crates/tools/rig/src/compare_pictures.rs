@@ -3,9 +3,12 @@
 use crate::compare_document::{CompareCase, CompareDocument};
 use report::{Axis, DotRow, Dots, Scale, time};
 
+/// A measure, the title of its picture, and a function that formats a value.
+type Figure = (&'static str, &'static str, fn(f64) -> String);
+
 /// Returns caption, subtitle and SVG of each picture.
 pub fn all(document: &CompareDocument) -> Vec<(String, String, String)> {
-    let figures: [(&str, &str, fn(f64) -> String); 2] = [
+    let figures: [Figure; 2] = [
         ("p50_ns", "Median latency", time),
         ("bytes_per_s", "Throughput", |rate| format!("{:.0} MB/s", rate / 1e6)),
     ];
@@ -14,7 +17,7 @@ pub fn all(document: &CompareDocument) -> Vec<(String, String, String)> {
 
 fn picture(
     document: &CompareDocument,
-    (measure, title, format): (&str, &str, fn(f64) -> String),
+    (measure, title, format): Figure,
 ) -> Option<(String, String, String)> {
     let values = |case: &CompareCase| -> Option<[f64; 2]> {
         let figure = case.figures.iter().find(|figure| figure.measure == measure)?;

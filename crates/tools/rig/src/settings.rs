@@ -35,7 +35,7 @@ impl LinkParts {
         let node = NodeSettings {
             waiting: options.waiting,
             max_payload: switch.max_payload as u16,
-            aggregation: switch.aggregation.clone(),
+            aggregation: switch.aggregation,
             congestion,
             rate_limit: switch.rate_limit,
             marking: Marking { priority: priority.filter(|priority| *priority > 0), dscp: None },

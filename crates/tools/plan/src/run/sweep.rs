@@ -230,14 +230,14 @@ impl FromStr for Sweep {
     }
 }
 
+/// Keys and values of a combination.
+pub type Settings = Vec<(String, String)>;
+
 /// Returns the plan of every combination with its settings.
 ///
 /// # Errors
 /// A mistake in the plan or a setting.
-pub fn plans(
-    plan: &Plan,
-    sweeps: &[Sweep],
-) -> Result<Vec<(Vec<(String, String)>, Planned)>, KeyError> {
+pub fn plans(plan: &Plan, sweeps: &[Sweep]) -> Result<Vec<(Settings, Planned)>, KeyError> {
     let point = |values| {
         let mut point = Point::new(plan, sweeps, values, (&Seeds::default(), None))?;
         Ok((point.set, point.plans.swap_remove(0)))
