@@ -10,9 +10,10 @@ use crate::support::{Tshark, folder};
 use crate::wireshark::sharkd::Sharkd;
 
 /// Keys that make a plan short. Plans that are not listed run unchanged.
-const SHORT: [(&str, &[&str]); 12] = [
+const SHORT: [(&str, &[&str]); 13] = [
     ("shapers", &["workload.size=64KiB"]),
     ("direct", &["workload.count=4"]),
+    ("live", &["workload.size=64KiB"]),
     ("tcp", &["workload.count=20"]),
     ("tsn", &["workload.count=20"]),
     ("handover", &["hosts.one.workload.runtime=1ms", "moves.handover.at=500us"]),

@@ -261,7 +261,8 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that have other tests because they require other tables.
-const ELSEWHERE: [&str; 22] = [
+const ELSEWHERE: [&str; 23] = [
+    "calibration",
     "workload.time_based",
     "workload.thinktime_blocks",
     "workload.timing",
