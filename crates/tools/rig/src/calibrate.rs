@@ -87,7 +87,7 @@ pub fn calibrate(
         console.progress(&format!("round {round} of {rounds}"));
         let mut one = Measurements::default();
         for (time, reply) in one.replies_ns.iter_mut().zip(REPLIES) {
-            *time = floor.reply(waiting, reply)?;
+            *time = floor.reply(POLLED, reply)?;
         }
         let read = |plan: &Planned, waiting| -> Result<u64, Failure> {
             let live = run(plan, &options(waiting), (&mut Quiet, stop))?;
@@ -212,7 +212,7 @@ impl Calibration {
             .collect();
         format!(
             "# Written by `farlane calibrate`. A plan names this file: calibration = \"FILE\".\n\
-             # Measured: raw TCP, 64 bytes there and 64, 4096, 65536 back: {small}, {medium}, {large};\n\
+             # Measured: polled raw TCP, 64 bytes there and 64, 4096, 65536 back: {small}, {medium}, {large};\n\
              # configuration read direct {direct}, tunnelled {polled}, with this --spin {waiting}.\n\
              machine = \"farlane\"\n\n{}\n[link]\nprocessor = \"serial\"\n{values}",
             self.machine.toml()
