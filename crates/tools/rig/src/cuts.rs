@@ -3,6 +3,7 @@
 use crate::network::RigNetwork;
 use plan::Planned;
 use report::Outcome;
+use sim::network::CableEnd;
 use std::collections::VecDeque;
 use std::time::Duration as Pause;
 use wire::{Duration, Instant};
@@ -12,19 +13,30 @@ use wire::{Duration, Instant};
 pub struct Cuts(VecDeque<(Duration, usize, bool)>);
 
 impl Cuts {
-    /// Returns the cuts of a plan's cables. Both directions of a cable are cut together.
+    /// Returns the cuts of a plan's cables, in both directions together. All cables of a bridge
+    /// without power are cut.
     pub fn new(plan: &Planned) -> Self {
-        let cables = plan.config.network.cables.iter().enumerate();
-        let all = cables.flat_map(|(number, cable)| {
+        let network = &plan.config.network;
+        let cables = network.cables.iter().enumerate();
+        let planned = cables.clone().flat_map(|(number, cable)| {
             let [down, up] = &cable.faults;
             let cuts = if down.cuts.is_empty() { &up.cuts } else { &down.cuts };
-            let since = |at: Instant| at - Instant::ZERO;
-            cuts.iter().flat_map(move |(from, until)| {
-                let repaired = (*until != Instant::MAX).then(|| (since(*until), number, true));
-                [Some((since(*from), number, false)), repaired]
-            })
+            let end = |until| Some(until).filter(|until| *until != Instant::MAX);
+            cuts.iter().map(move |(from, until)| (number, *from, end(*until)))
         });
-        let mut all: Vec<_> = all.flatten().collect();
+        let dark = network.bridge_outages.iter().flat_map(|outage| {
+            let is_own = |end: CableEnd| {
+                matches!(end, CableEnd::Bridge(bridge, _) if bridge == outage.bridge)
+            };
+            let own = cables.clone().filter(move |(_, cable)| is_own(cable.a) || is_own(cable.b));
+            own.map(|(number, _)| (number, outage.from, outage.until))
+        });
+        let since = |at: Instant| at - Instant::ZERO;
+        let changes = planned.chain(dark).flat_map(|(number, from, until)| {
+            let repaired = until.map(|until| (since(until), number, true));
+            [Some((since(from), number, false)), repaired]
+        });
+        let mut all: Vec<_> = changes.flatten().collect();
         all.sort_unstable();
         Self(all.into())
     }

@@ -203,7 +203,9 @@ impl LiveOptions {
         (host, at): (usize, usize),
         drive: &DriveConfig,
     ) -> Vec<Backing> {
-        let name = plan.drives.get(links_before(plan, host) + at);
+        // A drive without a tunnel has no name among the links.
+        let is_direct = matches!(plan.config.hosts[host].attached, Below::Direct(_));
+        let name = plan.drives.get(links_before(plan, host) + at).filter(|_| !is_direct);
         let given = name.and_then(|name| self.backing.get(name));
         given.cloned().unwrap_or_else(|| in_ram(drive))
     }

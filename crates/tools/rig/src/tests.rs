@@ -56,4 +56,6 @@ fn cuts_are_due_in_the_order_of_time() {
     assert_eq!(cuts.pause(Duration::from_ms(1_500), day), Pause::ZERO);
     assert_eq!(cuts.pause(Duration::ZERO, Pause::from_millis(100)), Pause::from_millis(100));
     assert_eq!(Cuts::new(&planned("")).pause(Duration::ZERO, day), day);
+    let dark = Cuts::new(&planned("[bridges.b]\noutages = [\"4s..\"]\n"));
+    assert_eq!(dark.pause(Duration::ZERO, day), Pause::from_secs(4));
 }
