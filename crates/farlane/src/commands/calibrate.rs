@@ -15,7 +15,7 @@ use wire::Duration;
     farlane calibrate machine.toml --spin 50us --rounds 20\n\n\
     Needs root and an idle machine. Measures raw TCP and configuration reads between two network\n\
     namespaces, no NVMe commands. A plan uses the file by calibration = \"machine.toml\";\n\
-    docs/model.md describes the fit.")]
+    docs/guide/compare.md describes the fit.")]
 pub struct Args {
     /// File to write. FILE - is standard output
     #[arg(value_name = "FILE")]

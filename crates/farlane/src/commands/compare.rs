@@ -88,9 +88,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         true => println!("{}", json(&document)),
         false => print!("{}", document.text()),
     }
-    if let Some(target) = &args.html {
-        target.write(&document.page())?;
-    }
-    tables.map_or(Ok(()), |tables| tables.finish(&text))?;
+    let paged = args.html.as_ref().map_or(Ok(()), |target| target.write(&document.page()));
+    tables.map_or(Ok(()), |tables| tables.finish(&text)).and(paged)?;
     Ok(Ended::unless(document.interrupted))
 }

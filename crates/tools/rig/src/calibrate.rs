@@ -95,10 +95,7 @@ pub fn calibrate(
         };
         one.direct_ns = read(&direct, POLLED)?;
         one.polled_ns = read(&plan, POLLED)?;
-        one.waiting_ns = match waiting {
-            Waiting::Block => read(&plan, waiting)?,
-            Waiting::Spin(_) => one.polled_ns,
-        };
+        one.waiting_ns = read(&plan, waiting)?;
         if stop.is_set() {
             return Err(Failure("interrupted: nothing was written".into()));
         }

@@ -111,6 +111,9 @@ impl Comparison<'_> {
             }
         }
         for (number, case) in cases.iter().enumerate().filter(|_| self.stages) {
+            if stop.is_set() {
+                break;
+            }
             console.progress(&format!("stages of case {} of {count}", number + 1));
             all.cases[number].stages = Some(compare_stages(&case.plan, &self.options, stop)?);
         }
@@ -161,7 +164,7 @@ impl Comparison<'_> {
 
 impl Case {
     /// Returns the settings, such as `link.rate=1G drive.mps=256`.
-    fn words(&self) -> String {
+    pub fn words(&self) -> String {
         let words: Vec<_> = self.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
         words.join(" ")
     }
@@ -227,7 +230,7 @@ fn compare_stages(plan: &Planned, options: &LiveOptions, stop: &Stop) -> Result<
     Ok(compared.into_compared())
 }
 
-/// Returns the trace files of a host's nodes, the host's first. `first` is the file of the first
+/// Returns the existing trace files of a host's nodes, the host's first. `first` is the file of the first
 /// host.
 pub fn traces(plan: &Planned, host: usize, first: &Path) -> Vec<PathBuf> {
     let with = |path: &Path, name: &str| PathBuf::from(format!("{}.{name}", path.display()));
@@ -237,5 +240,6 @@ pub fn traces(plan: &Planned, host: usize, first: &Path) -> Vec<PathBuf> {
     };
     let devices = 0..plan.config.hosts[host].drives().len();
     let devices = devices.map(|at| with(&own, &format!("device{at}")));
-    [own.clone()].into_iter().chain(devices).collect()
+    // A drive without a tunnel records nothing.
+    [own.clone()].into_iter().chain(devices).filter(|file| file.exists()).collect()
 }

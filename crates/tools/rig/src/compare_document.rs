@@ -150,6 +150,10 @@ impl CompareDocument {
                     .map(|words| format!("the calibration is of another machine: {words}")),
             ),
         }
+        for (case, rounds) in cases.iter().zip(&rounds.cases).filter(|(_, one)| one.failures > 0) {
+            let words = case.words();
+            warnings.push(format!("{} live commands failed: {words}", rounds.failures));
+        }
         let cases = cases.iter().zip(&rounds.cases);
         Self {
             schema: SCHEMA,
@@ -219,7 +223,9 @@ impl CompareDocument {
         for case in &self.cases {
             let figure = |name| case.figures.iter().find(|figure| figure.measure == name);
             let cells = |name, interval: bool| -> Vec<String> {
-                let Some(figure) = figure(name) else { return Vec::new() };
+                let Some(figure) = figure(name) else {
+                    return vec!["–".to_owned(); if interval { 4 } else { 3 }];
+                };
                 let value = |value: u64| match name {
                     "iops" => value.to_string(),
                     _ => time(value as f64),

@@ -31,14 +31,31 @@ impl Cuts {
             let own = cables.clone().filter(move |(_, cable)| is_own(cable.a) || is_own(cable.b));
             own.map(|(number, _)| (number, outage.from, outage.until))
         });
+        let mut spans: Vec<_> = planned.chain(dark).collect();
+        spans.sort_unstable_by_key(|(number, from, _)| (*number, *from));
+        // Spans of a cable that meet are one.
+        let mut merged: Vec<(usize, Instant, Option<Instant>)> = Vec::new();
+        for (number, from, until) in spans {
+            match merged.last_mut() {
+                Some((cable, _, end)) if *cable == number && end.is_none_or(|end| from <= end) => {
+                    *end = end.zip(until).map(|(one, other)| one.max(other));
+                }
+                _ => merged.push((number, from, until)),
+            }
+        }
         let since = |at: Instant| at - Instant::ZERO;
-        let changes = planned.chain(dark).flat_map(|(number, from, until)| {
+        let changes = merged.into_iter().flat_map(|(number, from, until)| {
             let repaired = until.map(|until| (since(until), number, true));
             [Some((since(from), number, false)), repaired]
         });
         let mut all: Vec<_> = changes.flatten().collect();
         all.sort_unstable();
         Self(all.into())
+    }
+
+    /// Returns no cuts.
+    pub fn none() -> Self {
+        Self(VecDeque::new())
     }
 
     /// Returns how long to wait for the next change, at most `most`.

@@ -81,8 +81,6 @@ pub struct HostResult {
     pub pushed: Pushed,
     /// The tunnels' counters during the workload, by port.
     pub tunnels: Vec<Counters>,
-    /// Number of times a link was lost.
-    pub links_lost: u64,
 }
 
 /// What a host does, apart from its plan.
@@ -150,7 +148,6 @@ pub struct RunningHost<A> {
     slots: Vec<OwnSlot>,
     drivers: Vec<SharedDriver>,
     clock: Clock,
-    links_lost: u64,
 }
 
 impl<A: Attached + Links> RunningHost<A> {
@@ -165,7 +162,7 @@ impl<A: Attached + Links> RunningHost<A> {
     ) -> Result<Self, Failure> {
         let functions = nvme_functions(&host.hierarchy);
         let (slots, drivers) = (Vec::new(), Vec::new());
-        let mut made = Self { host, driver, slots, drivers, clock, links_lost: 0 };
+        let mut made = Self { host, driver, slots, drivers, clock };
         for (number, (node, port)) in functions.into_iter().enumerate() {
             let BringUp { enumeration, bus, .. } = made.host.bring_up_with(driver);
             let owner = live::random_number() as u32 | 1;
@@ -239,7 +236,10 @@ impl<A: Attached + Links> RunningHost<A> {
             jobs.start(self.clock.now());
             while !jobs.is_done() && !shared.is_stopped() {
                 jobs.run(self.clock.now(), &mut ());
-                self.turn(&mut jobs, drive..drive + 1, None)?;
+                let now = self.clock.now();
+                let timeouts = self.drivers[drive].borrow_mut().check_timeouts(now);
+                timeouts.map_err(|error| Failure(format!("drive {drive}: {error}")))?;
+                self.turn(&mut jobs, drive..drive + 1, Some(now + LOOK))?;
             }
             if jobs.tally().failures > 0 {
                 return Err(Failure(format!("drive {drive}: the drive could not be filled")));
@@ -313,7 +313,6 @@ impl<A: Attached + Links> RunningHost<A> {
         let counters = self.host.machine.attached().counters();
         result.tunnels = counters.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
         result.pushed = Pushed::from(self.host.machine.push_counters()) - pushed;
-        result.links_lost = self.links_lost;
         Ok(result)
     }
 
@@ -328,7 +327,7 @@ impl<A: Attached + Links> RunningHost<A> {
         let mut jobs = self.jobs(fio, (0, all.len()), options)?;
         let mut commands = CommandRecorder::new(options.number, options.list);
         let began = self.clock.now();
-        let (mut look, mut told) = (began + LOOK, 0);
+        let (mut look, mut reported) = (began + LOOK, 0);
         jobs.start(began);
         loop {
             jobs.run(self.clock.now(), &mut commands);
@@ -343,8 +342,8 @@ impl<A: Attached + Links> RunningHost<A> {
             if now >= look {
                 look = now + LOOK;
                 let done = jobs.tally().latency.count();
-                shared.transfers.fetch_add(done - told, Ordering::Relaxed);
-                told = done;
+                shared.transfers.fetch_add(done - reported, Ordering::Relaxed);
+                reported = done;
                 if shared.is_stopped() {
                     jobs.stop();
                 }
@@ -371,7 +370,6 @@ impl<A: Attached + Links> RunningHost<A> {
     ) -> Outcome {
         let Some(slot) = self.slots.get_mut(drive) else { return Ok(()) };
         if !up {
-            self.links_lost += 1;
             slot.link_down();
             jobs.drive_lost(self.clock.now(), drive, commands);
             return Ok(());

@@ -63,6 +63,8 @@ pub struct LiveRun {
 /// Time from the start of a run with faults to the start of the workloads: hosts bring their drives
 /// up and fill them before.
 const LEAD: Duration = Duration::from_ms(3_000);
+/// How much later than [`LEAD`] the workloads of a run with faults may start.
+const LATE: Duration = Duration::from_ms(500);
 /// Longest time between two updates of the progress.
 const LOOK: Pause = Pause::from_millis(100);
 
@@ -138,8 +140,8 @@ pub fn run_host(
     hosts.collect(threads, None, (console, stop))
 }
 
-/// Serves a drive of a plan in the network namespace of the caller, until `stop` is set. `drive` is
-/// the number of its host and its number there; `ready` receives the address.
+/// Serves a drive of a plan in the network namespace of the caller, until the returned node is
+/// dropped. `drive` is the number of its host and its number there.
 ///
 /// # Errors
 /// If the node does not start.
@@ -149,8 +151,9 @@ pub fn serve_drive(
     listen: &Address,
     options: &LiveOptions,
 ) -> Result<Node, Failure> {
+    let trace = options.trace.for_node(&format!("device{}", drive.1));
     let (drive, _) = drive_of(plan, options, drive, None).expect("a drive behind a tunnel");
-    drive.start(listen, Clock::start(), options.trace.clone(), None)
+    drive.start(listen, Clock::start(), trace, None)
 }
 
 /// Returns the station of a host; `None` without a network.
@@ -297,8 +300,12 @@ impl<'a> Hosts<'a> {
         let (count, mut ready) = (threads.len(), 0);
         let mut hosts: Vec<HostResult> = Vec::new();
         hosts.resize_with(plan.hosts.len(), HostResult::default);
-        let (mut started, mut cuts) = (None, Cuts::new(plan));
-        let has_faults = (0..plan.drives.len()).any(|link| !plan.live_faults(link).is_empty());
+        let mut started = None;
+        let mut cuts = network.map_or_else(Cuts::none, |_| Cuts::new(plan));
+        let shifted = |fault: Fault| fault.kind != FaultKind::LinkDown;
+        let mut links = 0..plan.drives.len();
+        let has_faults =
+            network.is_some() && links.any(|link| plan.live_faults(link).into_iter().any(shifted));
         let start_at = Instant::ZERO + if has_faults { LEAD } else { Duration::ZERO };
         if failure.is_some() {
             shared.stop();
@@ -316,6 +323,11 @@ impl<'a> Hosts<'a> {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let is_late = has_faults && started.is_none() && clock.now() > start_at + LATE;
+            if is_late && failure.is_none() {
+                shared.stop();
+                failure = Some(Failure("the hosts were not ready when the faults began".into()));
             }
             if ready == count && clock.now() >= start_at {
                 started.get_or_insert_with(|| clock.now());

@@ -144,18 +144,19 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         true => println!("{}", json(&document)),
         false => print!("{}", failures_in_red(&plan::run::text::text(&document))),
     }
-    if let Some(mut tables) = tables {
+    let tabled = tables.map_or(Ok(()), |mut tables| {
         let origin = RowOrigin { world: "live", run: 0, seed: document.seed, set: "" };
         tables.commands(&origin, &planned, &measurements.commands);
         tables.document(&origin, &document);
-        tables.finish(&text)?;
-    }
-    if let Some(target) = &args.html {
-        target.write(&measurements.page(&planned, &name, &text)?)?;
-    }
+        tables.finish(&text)
+    });
+    let paged = args
+        .html
+        .as_ref()
+        .map_or(Ok(()), |target| target.write(&measurements.page(&planned, &name, &text)?));
     let wrong: u64 = document.hosts.iter().map(|host| host.mismatches).sum();
     match wrong {
-        0 => Ok(document.ended()),
+        0 => tabled.and(paged).map(|()| document.ended()),
         wrong => Err(Failure(format!("{wrong} reads returned other data than were written"))),
     }
 }

@@ -180,17 +180,16 @@ fn sweep(
     let options =
         SweepOptions { name: &name, text: &text, tables: tables.as_ref(), resume: resume.as_ref() };
     let document = sweep.run(&options, watch)?;
-    if let Some(target) = &args.html {
-        target.write(&sweep.page(&name, &document))?;
-    }
     match args.json {
         true => println!("{}", json(&document)),
         false => print!("{}", sweep.text(&document)),
     }
+    let html = args.html.as_ref();
+    let html = html.map_or(Ok(()), |target| target.write(&sweep.page(&name, &document)));
     if tables.is_some() && resume.is_some() && document.interrupted {
         warning("interrupted: the tables are written when the sweep is complete");
     }
-    tables.map_or(Ok(()), |tables| tables.finish())?;
+    tables.map_or(Ok(()), |tables| tables.finish()).and(html)?;
     Ok(document.ended())
 }
 

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Version of the file.
 const VERSION: u32 = 1;
+/// The beginning of a file.
+const START: &[u8] = b"{\"farlane_resume\"";
 
 /// The sweep to which a file belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -90,6 +92,15 @@ impl Resume {
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        // A file of something else stays as it is.
+        let first =
+            text.iter().position(|byte| *byte == b'\n').map_or(&text[..], |at| &text[..=at]);
+        let wrong = |why| Failure(format!("{}: {why}", path.display()));
+        if whole > 0 {
+            head.compare(first).map_err(wrong)?;
+        } else if !text.starts_with(START) && !START.starts_with(&text) {
+            return Err(wrong("the file is not of --resume".to_owned()));
+        }
         if whole < text.len() {
             warn(&format!("{}: the last line is cut and is ignored", path.display()));
             file.set_len(whole as u64).map_err(failed)?;
@@ -101,9 +112,7 @@ impl Resume {
                 write_line(&mut file, &head).map_err(failed)?;
                 BTreeMap::new()
             }
-            Some((first, _)) => {
-                let wrong = |why| Failure(format!("{}: {why}", path.display()));
-                head.compare(first).map_err(wrong)?;
+            Some(_) => {
                 let simulation = |(line, number): (&[u8], usize)| {
                     let Line { simulation, document, measured } = serde_json::from_slice(line)
                         .map_err(|error| wrong(format!("line {number}: {error}")))?;
