@@ -93,9 +93,11 @@ fn file_of_another_sweep_is_an_error_with_the_difference() {
     let other = lines(&file)[0].replace("\"farlane_resume\":1,", "\"farlane_resume\":2,");
     fs::write(&file, &other).unwrap();
     refused(&["--sweep", "drive.mps=128,256"], "with version 2, not by farlane");
-    fs::write(&file, "a diary\n").unwrap();
-    refused(&["--sweep", "drive.mps=128,256"], "not a file of --resume");
-    assert_eq!(fs::read_to_string(&file).unwrap(), "a diary\n");
+    for diary in ["a diary\n", "a diary", "a diary\nto be continued"] {
+        fs::write(&file, diary).unwrap();
+        refused(&["--sweep", "drive.mps=128,256"], "not a file of --resume");
+        assert_eq!(fs::read_to_string(&file).unwrap(), diary);
+    }
 }
 
 #[test]

@@ -85,3 +85,20 @@ impl Cuts {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::Plan;
+
+    #[test]
+    fn cuts_that_meet_or_overlap_are_one() {
+        let text = "[link]\ncuts = [\"1s..2s\", \"2s..3s\", \"5s..9s\", \"6s..7s\"]\n[workload]\n\
+                    configreads = 1\n";
+        let plan = Plan::parse("plan.toml", text).and_then(|plan| plan.build()).unwrap();
+        let cuts = Cuts::new(&plan).0;
+        let times: Vec<_> =
+            cuts.iter().map(|(at, _, up)| (at.as_ns() / 1_000_000_000, *up)).collect();
+        assert_eq!(times, [(1, false), (3, true), (5, false), (9, true)]);
+    }
+}

@@ -99,7 +99,7 @@ impl Resume {
         if whole > 0 {
             head.compare(first).map_err(wrong)?;
         } else if !text.starts_with(START) && !START.starts_with(&text) {
-            return Err(wrong("the file is not of --resume".to_owned()));
+            return Err(wrong(format!("not a file of --resume{REST}")));
         }
         if whole < text.len() {
             warn(&format!("{}: the last line is cut and is ignored", path.display()));
