@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Version of the file.
 const VERSION: u32 = 1;
+/// The end of each refusal.
+const REST: &str = "; name another file, or remove this one";
 /// The beginning of a file.
 const START: &[u8] = b"{\"farlane_resume\"";
 
@@ -166,7 +168,6 @@ fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
 impl Head {
     /// Compares this sweep with the first line of a file. The error names the difference.
     fn compare(&self, line: &[u8]) -> Result<(), String> {
-        const REST: &str = "; name another file, or remove this one";
         let Ok(found) = serde_json::from_slice::<Self>(line) else {
             return Err(format!("not a file of --resume{REST}"));
         };
