@@ -110,10 +110,14 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let folder = args.html.as_ref().map(|_| tempfile::tempdir()).transpose()?;
     let hidden = folder.as_ref().map(|folder| folder.path().join("run.trace"));
     let trace = args.trace.clone().or(hidden);
+    // Without these the commands are only counted.
+    let lists = args.html.is_some()
+        || args.tables.folders().all().next().is_some()
+        || !planned.requirements.is_empty();
     let options = LiveOptions {
         waiting: waiting(args.spin),
         verify: args.verify,
-        list: true,
+        list: lists,
         backing: backing(args, &planned),
         credentials: args.keys.credentials()?,
         trace: TraceTarget::new(trace.clone().map(TraceFile::new), |text| warning(text)),
