@@ -25,20 +25,21 @@ pub struct FloorEnds<'a> {
     pub reply: usize,
 }
 
+impl<'a> FloorEnds<'a> {
+    /// Returns two ends on the loopback of a namespace, on any CPU.
+    pub fn loopback(here: &'a Namespace, reply: usize) -> Self {
+        let address = Ipv4Addr::LOCALHOST.into();
+        Self { near: here, far: here, address, far_cpu: None, reply }
+    }
+}
+
 /// Measures `n` round trips on loopback, after a warm-up.
 ///
 /// # Errors
 /// If the kernel provides no connection, or the connection ends early.
 pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Latency, Failure> {
-    let here = &Namespace::current()?;
-    let ends = FloorEnds {
-        near: here,
-        far: here,
-        address: Ipv4Addr::LOCALHOST.into(),
-        far_cpu: None,
-        reply: BYTES,
-    };
-    round_trips(&ends, clock, waiting, n)
+    let here = Namespace::current()?;
+    round_trips(&FloorEnds::loopback(&here, BYTES), clock, waiting, n)
 }
 
 /// Measures `n` round trips between two ends, after a warm-up.
@@ -176,15 +177,8 @@ impl Copier {
 /// # Errors
 /// If the kernel provides no connection, or the connection ends early.
 pub fn stream(clock: Clock, span: wire::Duration, copies: Copies) -> Result<u64, Failure> {
-    let here = &Namespace::current()?;
-    let ends = FloorEnds {
-        near: here,
-        far: here,
-        address: Ipv4Addr::LOCALHOST.into(),
-        far_cpu: None,
-        reply: BYTES,
-    };
-    stream_between(&ends, clock, span, copies)
+    let here = Namespace::current()?;
+    stream_between(&FloorEnds::loopback(&here, BYTES), clock, span, copies)
 }
 
 /// Measures a one-way TCP stream from the near to the far end in 128 KiB writes, over `span`.

@@ -153,7 +153,7 @@ impl Comparison<'_> {
             (document, commands)
         };
         if let Some(tables) = &mut self.tables {
-            let world = document.world.name();
+            let world = document.world;
             let origin = RowOrigin { world, run: round, seed, set: &case.words() };
             tables.commands(&origin, &plan, &commands);
             tables.document(&origin, &document);

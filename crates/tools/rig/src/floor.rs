@@ -83,12 +83,10 @@ impl Floor {
         reply: usize,
         measure: impl FnOnce(&FloorEnds<'_>) -> Result<u64, Failure>,
     ) -> Result<u64, Failure> {
-        let (here, cpus) = (Namespace::current()?, Cpus::default());
         let Some((network, [host, device])) = &self.network else {
-            let address = [127, 0, 0, 1].into();
-            let (near, far) = (&here, &here);
-            return measure(&FloorEnds { near, far, address, far_cpu: None, reply });
+            return measure(&FloorEnds::loopback(&Namespace::current()?, reply));
         };
+        let cpus = Cpus::default();
         cpus.keep(*host)?;
         measure(&FloorEnds {
             near: &network.stations[*host],

@@ -149,7 +149,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         false => print!("{}", failures_in_red(&plan::run::text::text(&document))),
     }
     let tabled = tables.map_or(Ok(()), |mut tables| {
-        let origin = RowOrigin { world: "live", run: 0, seed: document.seed, set: "" };
+        let origin = RowOrigin { world: document.world, run: 0, seed: document.seed, set: "" };
         tables.commands(&origin, &planned, &measurements.commands);
         tables.document(&origin, &document);
         tables.finish(&text)

@@ -111,7 +111,7 @@ impl RunTables {
         let Some(mut tables) = Tables::create(&self.folders)? else { return Ok(()) };
         let mut incomplete = Ok(());
         for Simulated { part, run, set, planned, document } in all {
-            let origin = RowOrigin { world: "sim", run, seed: document.seed, set };
+            let origin = RowOrigin { world: document.world, run, seed: document.seed, set };
             let measured = &document.measured;
             let copied = match &measured.part_failed {
                 Some(error) => Err(io::Error::other(error.clone())),

@@ -5,7 +5,7 @@
 //! Each row begins with the world, the run, its seed and the settings of a sweep. Times are whole
 //! nanoseconds.
 
-use super::document::{SimLink, SimReport, SimSegments, Stream};
+use super::document::{SimLink, SimReport, SimSegments, Stream, World};
 use crate::Planned;
 use columns::{Column, RowFiles, Schema, Targets, Value};
 use report::target::Target;
@@ -16,8 +16,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wire::Instant;
 
-/// The world of simulations.
-const SIM: &str = "sim";
 /// Name of the plan's file.
 pub(super) const PLAN: &str = "plan.toml";
 
@@ -132,8 +130,8 @@ pub struct TableFolders {
 /// The run to which a row belongs.
 #[derive(Clone, Copy, Debug)]
 pub struct RowOrigin<'a> {
-    /// World of the run: `sim` or `live`.
-    pub world: &'a str,
+    /// World of the run.
+    pub world: World,
     /// Number of the run, from 0. With `--phases` the number of the trial.
     pub run: u64,
     /// Seed of the run.
@@ -278,7 +276,7 @@ impl Tables {
                 operation: command.op.name(),
                 since_ns: command.since.as_ns(),
                 latency_ns: (command.until - command.since).as_ns(),
-                stages: Stage::ALL.map(|one| (origin.world == SIM).then(|| stage(one))),
+                stages: Stage::ALL.map(|one| (origin.world == World::Sim).then(|| stage(one))),
             };
             self.command(origin, &row);
         }
@@ -354,7 +352,7 @@ impl Tables {
 
 fn start<'a>(origin: &RowOrigin<'a>) -> [Value<'a>; 4] {
     let RowOrigin { world, run, seed, set } = *origin;
-    [Value::Text(world), Value::Unsigned(run), Value::Unsigned(seed), Value::Text(set)]
+    [Value::Text(world.name()), Value::Unsigned(run), Value::Unsigned(seed), Value::Text(set)]
 }
 
 fn push(file: &mut RowFiles, origin: &RowOrigin<'_>, texts: &[Value<'_>], numbers: &[u64]) {
