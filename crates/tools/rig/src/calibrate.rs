@@ -150,7 +150,7 @@ fn fit(measured: Measurements, machine: Machine, stop: &Stop) -> Result<Calibrat
     let solved = [(one * f2 - other * f1) / determinant, (b1 * other - b2 * one) / determinant];
     let [byte, frame] = match solved {
         [byte, frame] if byte >= 0.0 && frame >= 0.0 => [byte, frame],
-        // Not both can be fitted: the frames have all of it.
+        // One cost would be negative: take it as zero, with the whole difference on the frames.
         _ => [0.0, one / f1],
     };
     let mut fitted = Calibration {

@@ -1,4 +1,4 @@
-//! What of a plan only the simulator does, and plans that cannot run live.
+//! The parts of a plan that only the simulator runs, and plans that cannot run live.
 
 use plan::Planned;
 use sim::drive::Timing;
@@ -45,7 +45,7 @@ pub fn refusal(plan: &Planned) -> Option<String> {
     None
 }
 
-/// Returns what of a plan only the simulator does, one line each.
+/// Returns the parts of a plan that only the simulator runs, one line each.
 pub fn differences(plan: &Planned) -> Vec<String> {
     let mut all = Vec::new();
     drives(plan, &mut all);

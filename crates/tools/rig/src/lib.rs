@@ -11,7 +11,7 @@
 //! - `cpus`: the CPUs of the nodes
 //! - `cuts`: cuts of cables
 //! - `device`: the device node of a drive
-//! - `differences`: what of a plan only the simulator does
+//! - `differences`: the parts of a plan that only the simulator runs
 //! - `floor`: raw TCP over the network of a plan
 //! - `host`: a host with its workload
 //! - `commands`: the commands of a host
