@@ -86,6 +86,33 @@ fn plan_with_two_drives_behind_a_bridge_runs_live_with_the_document_of_the_simul
 }
 
 #[test]
+fn drive_behind_a_switch_node_has_the_commands_and_traces_of_the_simulation() {
+    if !has_namespaces("a switch node") {
+        return;
+    }
+    let folder = scratch("live-switch");
+    let plan = plan_of("switch-node");
+    let trace = |world: &str| text(&folder.join(world));
+    let run = |world: &str, more: &[&str]| {
+        let file = trace(world);
+        let own = [world, &plan, "--trace", &file, "--json", "--set", "workload.rw=randrw"];
+        document(&[&own[..], &["--set", "workload.size=256KiB"], more].concat())
+    };
+    let (live, sim) = (run("live", &["--local", "--verify"]), run("sim", &[]));
+    for key in ["commands", "bytes", "mismatches", "failures"] {
+        assert_eq!(live["hosts"][0][key], sim["hosts"][0][key], "{key}");
+    }
+    assert_eq!(live["tunnels"][0]["tunnel"], "middle@host down");
+    for world in ["live", "sim"] {
+        let files = ["", ".switch0", ".device0"].map(|node| trace(world) + node);
+        let analysed =
+            document(&["trace", &files[0], &files[1], &files[2], "--json", "--opcode", "read"]);
+        assert_eq!(analysed["nodes"][2]["parent"], 1, "{world}");
+        assert!(analysed.to_string().contains("\"lane\":\"switch\""), "{world}");
+    }
+}
+
+#[test]
 fn cut_cable_loses_the_link_and_its_return_continues_the_workload() {
     if !has_namespaces("a cut cable") {
         return;

@@ -7,7 +7,6 @@ use sim::Config;
 use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
 use sim::network::{CableEnd, StreamConfig};
 use sim::transport::TransportConfig;
-use sim::world::Attached;
 use wire::Duration;
 
 struct Flow {
@@ -57,17 +56,14 @@ fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {
         let description = format!("the tunnel from '{}' to '{}'", name(from), name(to));
         all.push(Flow { from, to, priority, length: HEADER + payload + FCS, description });
     };
-    for host in &config.hosts {
-        let Attached::Switch(switch) = &host.attached else { continue };
-        for port in &switch.ports {
-            let Some(([host, device], priority)) = port.transport.stations() else { continue };
-            let payload = match &port.transport {
-                TransportConfig::Raw(raw) => wire::raw::HEADER + raw.settings.segment,
-                _ => MTU,
-            };
-            tunnel(host, device, priority, payload);
-            tunnel(device, host, priority, payload);
-        }
+    for (_, link) in places::links(config) {
+        let Some(([host, device], priority)) = link.transport.stations() else { continue };
+        let payload = match link.transport {
+            TransportConfig::Raw(raw) => wire::raw::HEADER + raw.settings.segment,
+            _ => MTU,
+        };
+        tunnel(host, device, priority, payload);
+        tunnel(device, host, priority, payload);
     }
     for (from, station) in config.network.stations.iter().enumerate() {
         for traffic in &station.traffic {

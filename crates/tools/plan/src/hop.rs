@@ -2,10 +2,10 @@
 
 use super::owners::Owners;
 use super::units::HOP;
+use crate::simulate::places::links;
 use keys::{KeyError, Section};
 use sim::Config;
 use sim::transport::TransportConfig;
-use sim::world::Attached;
 
 /// Maximum payload of a merged frame in bytes, as of any Ethernet frame.
 const MTU: usize = 1500;
@@ -15,12 +15,7 @@ pub fn merge(mut config: Config, root: &Section, owners: &Owners) -> Result<Conf
     let asks = |section: &&Section| section.text("aggregation") == Some(HOP);
     let hosts = owners.hosts.iter().map(|host| &host.section);
     let Some(section) = std::iter::once(root).chain(hosts).find(asks) else { return Ok(config) };
-    let raw = config.hosts.iter().any(|host| match &host.attached {
-        Attached::Switch(switch) => {
-            switch.ports.iter().any(|port| matches!(port.transport, TransportConfig::Raw(_)))
-        }
-        Attached::Direct(_) => false,
-    });
+    let raw = links(&config).any(|(_, link)| matches!(link.transport, TransportConfig::Raw(_)));
     if !raw || config.network.bridges.is_empty() {
         let message = "aggregation: hop is what bridges do with raw frames: it needs a bridge and \
                     transport = \"raw\"";

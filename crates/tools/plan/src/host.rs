@@ -14,7 +14,8 @@ use sim::network::Wiring;
 use sim::node::RootConfig;
 use sim::transport::{RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{CompletionMode, SoftwareConfig, Workload};
-use sim::world::{Attached, HostConfig, PortConfig, SwitchConfig};
+use sim::world::{Attached, HostConfig, LowerConfig, PortConfig, SwitchConfig};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use switch::congestion::{Config as Congestion, SwiftConfig};
 use switch::raw::Settings;
@@ -44,7 +45,22 @@ impl HostBuilder<'_> {
         let mut counts = (0, 0);
         let hosts = self.owners.hosts.iter();
         let made = all(hosts.map(|host| self.host(host, &pcie, &mut counts, known)))?;
-        Ok(made.into_iter().unzip())
+        let (made, recordings): BuiltHosts = made.into_iter().unzip();
+        self.check_switch_nodes(&made)?;
+        Ok((made, recordings))
+    }
+
+    /// Checks that a drive is behind each node with a switch node.
+    fn check_switch_nodes(&self, hosts: &[HostConfig]) -> Result<(), KeyError> {
+        let links = hosts.iter().flat_map(HostConfig::links);
+        let ends = links.filter_map(|link| link.transport.stations());
+        let used: BTreeSet<usize> = ends.map(|([_, far], _)| far).collect();
+        match self.network.switches.iter().find(|(node, _)| !used.contains(node)) {
+            Some((_, (_, origin))) => {
+                Err(origin.fail("'switch' applies only to nodes with drives"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Builds a host. The numbers count stations and tunnels of the previous hosts.
@@ -78,13 +94,7 @@ impl HostBuilder<'_> {
         let attached = if host.is_direct() {
             Attached::Direct(drives.remove(0).0)
         } else {
-            let port = |((drive, section), number)| {
-                let stations = [own, self.network.node_of(section, number)?];
-                let transport = self.transport(host, stations, mps)?;
-                Ok(PortConfig { transport, link: pcie.below_switch(), drive })
-            };
-            let ports = all(drives.into_iter().zip(first..).map(port))?;
-            Attached::Switch(self.switch(host, mps, ports)?)
+            Attached::Switch(self.switches(host, (own, first), pcie, mps, drives)?)
         };
         let made = HostConfig {
             root: root_complex(&host.section, mps, pcie.rcb),
@@ -96,9 +106,49 @@ impl HostBuilder<'_> {
         Ok((made, recorded))
     }
 
+    /// Builds the switch of a host, and the switch nodes below it. `first` is the number of the
+    /// host's first drive among all drives behind tunnels.
+    fn switches(
+        &self,
+        host: &HostPlan,
+        (own, first): (usize, usize),
+        pcie: &Pcie,
+        mps: usize,
+        drives: Vec<(DriveConfig, &Section)>,
+    ) -> Result<SwitchConfig, KeyError> {
+        let (link, mut ports) = (pcie.below_switch(), Vec::new());
+        // The ports of each switch node, by its station. Drives behind one follow one another.
+        let mut lower: Vec<(usize, Vec<PortConfig>)> = Vec::new();
+        for ((drive, section), number) in drives.into_iter().zip(first..) {
+            let node = self.network.node_of(section, number)?;
+            let switch = self.network.switches.get(&node).map(|(switch, _)| *switch);
+            let transport = self.transport(host, [switch.unwrap_or(own), node], mps)?;
+            let port = PortConfig { transport, link, drive };
+            match (switch, lower.last_mut()) {
+                (None, _) => ports.push(port),
+                (Some(switch), Some((last, ports))) if *last == switch => ports.push(port),
+                (Some(switch), _) => lower.push((switch, vec![port])),
+            }
+        }
+        let mut top = self.switch(host, mps, ports)?;
+        let lower = lower.into_iter().map(|(station, ports)| {
+            let transport = self.transport(host, [own, station], mps)?;
+            Ok(LowerConfig { transport, link, switch: self.switch(host, mps, ports)? })
+        });
+        top.switches = all(lower)?;
+        Ok(top)
+    }
+
     /// Returns the value of a key of the host and its device nodes; otherwise the plan's value.
     fn host_or_root<T: Form>(&self, host: &HostPlan, key: &str) -> Option<T> {
         host.section.parsed(key, T::parse).or_else(|| self.root.parsed(key, T::parse))
+    }
+
+    /// Returns the congestion control of a host, without the target delay that the simulation
+    /// derives from the network.
+    pub fn congestion(&self, host: &HostPlan) -> Congestion {
+        let swift = Congestion::Swift(SwiftConfig::default());
+        self.host_or_root(host, "congestion").unwrap_or(swift)
     }
 
     fn transport(
@@ -138,8 +188,7 @@ impl HostBuilder<'_> {
             );
             return link.fail("mtu", message);
         }
-        let congestion = self.host_or_root(host, "congestion");
-        let congestion = congestion.unwrap_or(Congestion::Swift(SwiftConfig::default()));
+        let congestion = self.congestion(host);
         let congestion = distance::with_target(congestion, self.wiring, stations, priority, mtu);
         let standard = Settings::new(0);
         let give_up = link.get("loss_limit").unwrap_or(standard.give_up);

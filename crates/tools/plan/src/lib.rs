@@ -112,8 +112,10 @@ use sim::ethernet::traffic::StreamId;
 use sim::kernel::Limits;
 use sim::measure::Summary;
 use sim::network::CableEnd;
+use sim::world::TunnelLink;
 use std::path::Path;
 use std::sync::Arc;
+use switch::congestion::Config as Congestion;
 use tables::ROOT;
 use wire::{Duration, Instant};
 
@@ -134,8 +136,12 @@ pub struct Planned {
     pub config: Config,
     /// Names of the hosts, in the order of the configuration.
     pub hosts: Vec<String>,
-    /// Names of the links below device ports, in the order of the links.
-    pub drives: Vec<String>,
+    /// Congestion control of each host over raw Ethernet. The configuration has a target delay for
+    /// the simulated network in addition, which live nodes measure.
+    pub congestion: Vec<Congestion>,
+    /// Names of the tunnel links, in the order of the links: of the drive, or `NODE@HOST` of a
+    /// switch node.
+    pub links: Vec<String>,
     /// Names of the stations.
     pub stations: Vec<String>,
     /// Names of the bridges.
@@ -158,6 +164,19 @@ pub struct Planned {
     pub runs: u64,
     /// The machine whose delays the plan uses, if it names a calibration.
     pub calibration: Option<Machine>,
+}
+
+/// A tunnel link of a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedLink<'a> {
+    /// Its name, as in [`Planned::links`].
+    pub name: &'a str,
+    /// The host.
+    pub host: usize,
+    /// The number of the link at the host.
+    pub at: usize,
+    /// The link.
+    pub link: TunnelLink<'a>,
 }
 
 impl Plan {
@@ -229,6 +248,9 @@ impl Plan {
             runtime: root.get("runtime"),
         };
         let config = hop::merge(config, root, owners)?;
+        if let Some(moves) = root.find("moves").filter(|_| !network.switches.is_empty()) {
+            return Err(moves.origin.fail("drives cannot move in a plan with switch nodes"));
+        }
         check::gates(&config, network)?;
         let seed = config.seed;
         let workloads: Vec<_> = config.hosts.iter().map(|host| &host.workload).collect();
@@ -236,9 +258,9 @@ impl Plan {
         let overloads = overload::find(&config.network);
         let (stations, bridges) = network.names.split_at(network.config.stations.len());
         let planned = Planned {
-            config,
             hosts: owners.hosts.iter().map(|host| host.name.clone()).collect(),
-            drives: owners.drive_names(),
+            congestion: owners.hosts.iter().map(|host| parts.congestion(host)).collect(),
+            links: owners.link_names(&config.hosts, stations),
             stations: stations.to_vec(),
             bridges: bridges.to_vec(),
             streams: network
@@ -259,6 +281,7 @@ impl Plan {
             },
             runs: root.get("runs").unwrap_or(1),
             calibration,
+            config,
         };
         reservations::admit(&planned, root, owners)?;
         let planned = Planned { remarks: remarks::find(&planned), ..planned };
@@ -301,6 +324,16 @@ impl Planned {
         let with_trace =
             |recording: &Option<Arc<Recording>>| recording.as_ref().map(|r| r.latency.summary());
         self.recordings.iter().map(with_trace).collect()
+    }
+
+    /// Returns the tunnel links, in the order of [`links`](Self::links).
+    pub fn tunnel_links(&self) -> impl Iterator<Item = PlannedLink<'_>> {
+        let hosts = self.config.hosts.iter().enumerate();
+        let links = hosts.flat_map(|(host, config)| {
+            config.links().into_iter().enumerate().map(move |(at, link)| (host, at, link))
+        });
+        let named = self.links.iter().zip(links);
+        named.map(|(name, (host, at, link))| PlannedLink { name, host, at, link })
     }
 
     /// Returns the names of streams.
@@ -374,7 +407,7 @@ impl Planned {
     pub fn link_name(&self, name: &str) -> String {
         with_names(name, |word, number| match word {
             "host" => pick(&self.hosts, number),
-            "link" => pick(&self.drives, number),
+            "link" => pick(&self.links, number),
             "station" => pick(&self.stations, number),
             "bridge" => pick(&self.bridges, number),
             _ => None,

@@ -1,14 +1,14 @@
 //! The faults of a plan as faults of live nodes.
 
 use crate::Planned;
-use crate::simulate::places::{all_routes, ports};
+use crate::simulate::places::{all_routes, links};
 use node::faults::{Fault, FaultKind};
 use sim::network::CableEnd;
 use wire::Instant;
 
 impl Planned {
     /// Returns the faults of the live device node of a link, by the link's index in
-    /// [`drives`](Self::drives), as `farlane device --fault` accepts them:
+    /// [`links`](Self::links), as `farlane device --fault` accepts them:
     ///
     /// | plan | live |
     /// | --- | --- |
@@ -19,9 +19,9 @@ impl Planned {
     /// # Panics
     /// If there is no such link.
     pub fn live_faults(&self, link: usize) -> Vec<Fault> {
-        let (_, _, port) = ports(&self.config).nth(link).expect("a link of the plan");
-        let mut faults = port.drive.faults.clone();
-        let Some(([host, device], priority)) = port.transport.stations() else { return faults };
+        let (_, link) = links(&self.config).nth(link).expect("a link of the plan");
+        let mut faults = link.drive.map_or_else(Vec::new, |(_, drive)| drive.faults.clone());
+        let Some(([host, device], priority)) = link.transport.stations() else { return faults };
         let own = self.config.outages.iter().filter(|outage| outage.station == device);
         let stop = |from, until| Fault::new(FaultKind::Stop).within(from, until);
         faults.extend(own.map(|outage| stop(outage.from, outage.until)));

@@ -24,6 +24,7 @@ use sim::network::{
 use sim::processor::ProcessorConfig;
 use sim::world::Outage;
 use stats::random::Probability;
+use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
 /// The network and the names of its parts.
@@ -39,6 +40,8 @@ pub struct Layout {
     /// Nodes of the plan, each with its stations, one per copy.
     nodes: Names,
     copies: Vec<Vec<usize>>,
+    /// For each station behind a switch node: the station of the switch node, and the key.
+    pub switches: BTreeMap<usize, (usize, Origin)>,
     /// Times at which nodes have no power.
     pub outages: Vec<Outage>,
     /// Streams in the order of the plan.
@@ -131,6 +134,10 @@ impl Layout {
             let station = both(used, station(section, *tsn, rate, parts));
             let Some(((), station)) = mistakes.keep(station) else { continue };
             let spans = section.parsed_list("outages", OpenSpan::parse).into_iter();
+            if layout.switches.values().any(|(switch, _)| *switch == number) && spans.len() > 0 {
+                let message = "'outages' does not apply to switch nodes";
+                mistakes.note(section.place("outages").fail(message));
+            }
             let outage = |((from, until), _)| Outage { station: number, from, until };
             layout.outages.extend(spans.map(outage));
             layout.places.push(section.place("schedule"));
@@ -216,7 +223,33 @@ impl Layout {
             self.nodes.add(name);
             self.copies.push((first..sections.len()).collect());
         }
-        mistakes.or(sections)
+        mistakes.or(())?;
+        for (station, (section, _)) in sections.iter().enumerate() {
+            if let Some(switch) = self.switch_node(station, section)? {
+                self.switches.insert(station, (switch, section.place("switch")));
+            }
+        }
+        let behind = |(_, (switch, _)): &(_, &(usize, _))| self.switches.contains_key(switch);
+        if let Some((_, (switch, origin))) = self.switches.iter().find(behind) {
+            let message = format!(
+                "switch: '{}' is behind a switch node itself; a drive can be behind only one",
+                self.names[*switch]
+            );
+            return Err(origin.fail(message));
+        }
+        Ok(sections)
+    }
+
+    /// Returns the station of the switch node in front of a station, if there is one.
+    fn switch_node(&self, station: usize, section: &Section) -> Result<Option<usize>, KeyError> {
+        let Some(name) = section.text("switch") else { return Ok(None) };
+        let found = self.nodes.find(0..self.nodes.len(), "node", name);
+        let at = found.or_else(|message| section.fail("switch", message))?;
+        match self.copies[at][..] {
+            [switch] if switch != station => Ok(Some(switch)),
+            [_] => section.fail("switch", "switch: expected another node"),
+            _ => section.fail("switch", format!("switch: node '{name}' has copies")),
+        }
     }
 
     fn cables(

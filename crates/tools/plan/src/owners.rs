@@ -6,7 +6,8 @@ use super::tables::{RAW, TUNNEL};
 use keys::allowed::Key;
 use keys::{KeyError, Mistakes, Names, Origin, Section, all, both};
 use sim::drive::DriveConfig;
-use sim::world::{MAX_HOSTS, MAX_LINKS, Move};
+use sim::world::{HostConfig, MAX_HOSTS, MAX_LINKS, Move};
+use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
 /// A drive, or several equal drives.
@@ -150,6 +151,7 @@ impl<'a> Owners<'a> {
             }
         }
         mistakes.or(())?;
+        let behind = behind_switches(root);
         let alone = hosts.len() == 1;
         let mut free: Vec<bool> = vec![true; drives.len()];
         let mut plans = Vec::new();
@@ -168,6 +170,10 @@ impl<'a> Owners<'a> {
                 own.push(drives.len());
                 drives.push(DrivePlan { name: planned.name(), ..moved });
             }
+            // Enumeration finds them in this order.
+            own.sort_by_key(|drive| {
+                drives[*drive].section.text("node").and_then(|node| behind.get(node))
+            });
             let transport = section.text("transport").or(root.text("transport")).unwrap_or("tcp");
             let copies: usize = own.iter().map(|drive| drives[*drive].count).sum();
             let host = HostPlan { name, section, transport, drives: own };
@@ -233,10 +239,20 @@ impl<'a> Owners<'a> {
         mistakes.or(())
     }
 
-    /// Returns a name for each drive behind a tunnel, copies included.
-    pub fn drive_names(&self) -> Vec<String> {
-        let tunnelled = self.hosts.iter().filter(|host| !host.is_direct());
-        tunnelled.flat_map(|host| &host.drives).flat_map(|drive| self.names(*drive)).collect()
+    /// Returns a name for each tunnel link of these hosts: of its drive, or of its switch node.
+    pub fn link_names(&self, configs: &[HostConfig], stations: &[String]) -> Vec<String> {
+        let hosts = self.hosts.iter().zip(configs);
+        let named = hosts.flat_map(|(host, config)| {
+            let drives: Vec<_> = host.drives.iter().flat_map(|drive| self.names(*drive)).collect();
+            config.links().into_iter().map(move |link| match link.drive {
+                Some((drive, _)) => drives[drive].clone(),
+                None => {
+                    let ([_, switch], _) = link.transport.stations().expect("two stations");
+                    format!("{}@{}", stations[switch], host.name)
+                }
+            })
+        });
+        named.collect()
     }
 
     /// Returns the names of a drive's copies.
@@ -269,6 +285,18 @@ impl<'a> Owners<'a> {
             (self.drives[host.drives[at]].count == 1).then_some([number, ports])
         })
     }
+}
+
+/// Returns the nodes behind switch nodes, each with the position of its switch node in the plan.
+fn behind_switches(root: &Section) -> BTreeMap<String, usize> {
+    let nodes = root.named("nodes");
+    let positions: BTreeMap<&str, usize> =
+        nodes.iter().enumerate().map(|(at, (name, _))| (name.as_str(), at)).collect();
+    let behind = nodes.iter().filter_map(|(name, section)| {
+        let switch = positions.get(section.text("switch")?)?;
+        Some((name.clone(), *switch))
+    });
+    behind.collect()
 }
 
 /// Returns the names of `count` copies. A single copy has no number.

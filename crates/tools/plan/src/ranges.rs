@@ -261,7 +261,7 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that have other tests because they require other tables.
-const ELSEWHERE: [&str; 23] = [
+const ELSEWHERE: [&str; 24] = [
     "calibration",
     "workload.time_based",
     "workload.thinktime_blocks",
@@ -274,6 +274,7 @@ const ELSEWHERE: [&str; 23] = [
     "drive.count",
     "drive.node",
     "nodes.n.count",
+    "nodes.n.switch",
     "bridges.s.mode",
     "cables.c.a",
     "cables.c.b",

@@ -123,11 +123,11 @@ fn tunnels(planned: &Planned, owners: &Owners<'_>) -> Result<Vec<Reservation>, K
     let mut all = Vec::new();
     for (owner, host) in owners.hosts.iter().zip(&planned.config.hosts) {
         let Some(rate) = owner.section.get::<u64>("reserve") else { continue };
-        let Attached::Switch(switch) = &host.attached else {
+        if let Attached::Direct(_) = &host.attached {
             return owner.section.fail("reserve", "'reserve' requires a network");
-        };
-        for port in &switch.ports {
-            let Some(([host, device], priority)) = port.transport.stations() else { continue };
+        }
+        for link in host.links() {
+            let Some(([host, device], priority)) = link.transport.stations() else { continue };
             let origin = owner.section.place("reserve");
             let to = |from, to| Reservation {
                 owner: format!("host {}", owner.name),

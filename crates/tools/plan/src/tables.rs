@@ -271,7 +271,11 @@ const NODE: Table = &[
     INTERFACE,
     PORT,
     CLOCK,
-    &[key("count", COPIES), key("outages", List(&Form(<(Instant, Option<Instant>)>::check)))],
+    &[
+        key("count", COPIES),
+        key("switch", Text),
+        key("outages", List(&Form(<(Instant, Option<Instant>)>::check))),
+    ],
 ];
 
 const CABLE: Table = &[&[key("a", Text), key("b", Text)], WIRE];

@@ -11,6 +11,7 @@ mod reservations;
 mod scale;
 mod shapers;
 mod streams;
+mod switch_nodes;
 
 use super::*;
 use sim::ethernet::Rate;
@@ -331,7 +332,7 @@ fn hosts_and_nodes_have_copies() {
          [workload]\nconfigreads = 1\n",
     );
     assert_eq!(planned.hosts, ["h.0", "h.1"]);
-    assert_eq!(planned.drives, ["h.0.d.0", "h.0.d.1", "h.1.d.0", "h.1.d.1"]);
+    assert_eq!(planned.links, ["h.0.d.0", "h.0.d.1", "h.1.d.0", "h.1.d.1"]);
     assert_eq!(planned.stations, ["h.0", "h.1", "n.0", "n.1", "n.2"]);
     assert_eq!(planned.config.network.cables.len(), 5, "a star");
     let switches = planned.config.hosts.iter().map(|host| match &host.attached {

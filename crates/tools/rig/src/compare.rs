@@ -11,8 +11,8 @@ use plan::Planned;
 use plan::run::document::{SimLatency, SimReport};
 use plan::run::tables::{RowOrigin, Tables};
 use plan::run::{Measured, RunOptions, Seeds, Watch};
-use plan::simulate::OutputFiles;
 use plan::simulate::limits::Assumptions;
+use plan::simulate::{OutputFiles, node_name};
 use report::{Failure, Outcome};
 use std::path::{Path, PathBuf};
 
@@ -238,8 +238,8 @@ pub fn traces(plan: &Planned, host: usize, first: &Path) -> Vec<PathBuf> {
         0 => first.to_owned(),
         host => with(first, &format!("host{host}")),
     };
-    let devices = 0..plan.config.hosts[host].drives().len();
-    let devices = devices.map(|at| with(&own, &format!("device{at}")));
+    let config = &plan.config.hosts[host];
+    let nodes = (0..config.links().len()).map(|link| with(&own, &node_name(config, link)));
     // A drive without a tunnel records nothing.
-    [own.clone()].into_iter().chain(devices).filter(|file| file.exists()).collect()
+    [own.clone()].into_iter().chain(nodes).filter(|file| file.exists()).collect()
 }

@@ -1,24 +1,31 @@
-//! The CPUs of the nodes: a station's nodes share one CPU, because the scheduler may put both ends
-//! of a link on one, and then a wake-up costs a tenth.
+//! The CPUs of the nodes: a station's nodes share one CPU. The two ends of a link have different CPUs,
+//! because the scheduler may put both on one, and then a wake-up costs a tenth.
 
 use linux::cpu::{allowed, pin};
+use plan::Planned;
 use report::{Failure, Outcome};
+use std::collections::BTreeMap;
 
-/// The CPUs for stations.
+/// The CPUs by station.
 #[derive(Clone, Debug)]
-pub struct Cpus(Vec<usize>);
-
-impl Default for Cpus {
-    /// Returns the CPUs on which the caller's thread may run.
-    fn default() -> Self {
-        Self(allowed())
-    }
-}
+pub struct Cpus(BTreeMap<usize, usize>);
 
 impl Cpus {
-    /// Returns the CPU of a station.
+    /// Distributes the stations of a plan over the CPUs on which the caller's thread may run.
+    pub fn new(plan: &Planned) -> Self {
+        let ends = plan.tunnel_links().filter_map(|link| link.link.transport.stations());
+        let ends: Vec<[usize; 2]> = ends.map(|(stations, _)| stations).collect();
+        let cpus = allowed();
+        let of_stations = distribute(&ends, cpus.len()).into_iter();
+        Self(of_stations.map(|(station, at)| (station, cpus[at])).collect())
+    }
+
+    /// Returns the CPU of a station that is an end of a link.
+    ///
+    /// # Panics
+    /// If the station is no end of a link.
     pub fn of(&self, station: usize) -> usize {
-        self.0[station % self.0.len()]
+        self.0[&station]
     }
 
     /// Keeps this thread on the CPU of a station.
@@ -27,5 +34,39 @@ impl Cpus {
     /// If this process may no longer run there.
     pub fn keep(&self, station: usize) -> Outcome {
         pin(self.of(station)).map_err(Failure)
+    }
+}
+
+/// Gives each end of these links one of `count` CPUs, in turns, and never that of the link's other
+/// end if there are two.
+fn distribute(links: &[[usize; 2]], count: usize) -> BTreeMap<usize, usize> {
+    let mut all = BTreeMap::new();
+    for [near, far] in links {
+        let next = all.len() % count;
+        let near = *all.entry(*near).or_insert(next);
+        let next = all.len() % count;
+        let other = if next == near { (next + 1) % count } else { next };
+        all.entry(*far).or_insert(other);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distribute;
+
+    #[test]
+    fn the_ends_of_a_link_have_different_cpus() {
+        // Two hosts with a drive each, and a drive behind a switch node.
+        for links in [&[[0, 2], [1, 3]][..], &[[0, 2], [2, 1]]] {
+            for count in 2..5 {
+                let cpus = distribute(links, count);
+                assert!(links.iter().all(|[near, far]| cpus[near] != cpus[far]), "{cpus:?}");
+                assert!(cpus.values().all(|cpu| *cpu < count), "{cpus:?}");
+            }
+            assert!(distribute(links, 1).values().all(|cpu| *cpu == 0));
+        }
+        let star = distribute(&[[0, 1], [0, 2], [0, 3]], 4);
+        assert_eq!(star.into_values().collect::<Vec<_>>(), [0, 1, 2, 3]);
     }
 }

@@ -7,7 +7,6 @@ use sim::ethernet::port;
 use sim::network::CableEnd;
 use sim::transport::TransportConfig;
 use sim::workload::Workload;
-use sim::world::Attached;
 use stats::random::Probability;
 use std::collections::BTreeSet;
 use wire::Duration;
@@ -30,16 +29,13 @@ pub fn refusal(plan: &Planned) -> Option<String> {
         return Some("it moves drives between hosts, which only the simulator does".into());
     }
     let mut listening = BTreeSet::new();
-    for host in &config.hosts {
-        let Attached::Switch(switch) = &host.attached else { continue };
-        for port in &switch.ports {
-            let TransportConfig::Raw(raw) = &port.transport else { continue };
-            if !listening.insert(raw.stations[1]) {
-                let name = &plan.stations[raw.stations[1]];
-                return Some(format!(
-                    "node {name} has several drives: over raw Ethernet, a live node has one"
-                ));
-            }
+    for link in plan.tunnel_links() {
+        let TransportConfig::Raw(raw) = link.link.transport else { continue };
+        if !listening.insert(raw.stations[1]) {
+            let name = &plan.stations[raw.stations[1]];
+            return Some(format!(
+                "node {name} has several drives: over raw Ethernet, a live node has one"
+            ));
         }
     }
     None

@@ -7,7 +7,6 @@ use live::{Clock, Waiting};
 use load::floor::{BYTES, Copies, FloorEnds, round_trips, stream_between};
 use plan::Planned;
 use report::Failure;
-use sim::world::Attached;
 use wire::Duration;
 
 /// Round trips of one round.
@@ -15,9 +14,9 @@ const TRIPS: usize = 1000;
 /// Duration of the stream of one round.
 const SPAN: Duration = Duration::from_ms(100);
 
-/// Raw TCP between the first host and its first device node.
+/// Raw TCP between the ends of the first link.
 pub struct Floor {
-    network: Option<(RigNetwork, [usize; 2])>,
+    network: Option<(RigNetwork, [usize; 2], Cpus)>,
 }
 
 /// One round of raw TCP.
@@ -35,11 +34,10 @@ impl Floor {
     /// # Errors
     /// As [`RigNetwork::new`].
     pub fn new(plan: &Planned) -> Result<Self, Failure> {
-        let stations = plan.config.hosts.iter().find_map(|host| match &host.attached {
-            Attached::Switch(switch) => switch.ports[0].transport.stations(),
-            Attached::Direct(_) => None,
-        });
-        let network = |(stations, _)| RigNetwork::new(plan).map(|network| (network, stations));
+        let stations = plan.tunnel_links().next().and_then(|link| link.link.transport.stations());
+        let network = |(stations, _)| {
+            RigNetwork::new(plan).map(|network| (network, stations, Cpus::new(plan)))
+        };
         Ok(Self { network: stations.map(network).transpose()? })
     }
 
@@ -83,10 +81,9 @@ impl Floor {
         reply: usize,
         measure: impl FnOnce(&FloorEnds<'_>) -> Result<u64, Failure>,
     ) -> Result<u64, Failure> {
-        let Some((network, [host, device])) = &self.network else {
+        let Some((network, [host, device], cpus)) = &self.network else {
             return measure(&FloorEnds::loopback(&Namespace::current()?, reply));
         };
-        let cpus = Cpus::default();
         cpus.keep(*host)?;
         measure(&FloorEnds {
             near: &network.stations[*host],

@@ -3,6 +3,7 @@
 //! # Modules
 //!
 //! - `network`: namespaces, bridges and cables
+//! - `switch_node`: a switch node
 //! - `settings`: settings of live nodes from a plan
 //! - `calibrate`: fits the delays of this machine's nodes
 //! - `compare`: rounds of a plan in both worlds
@@ -33,6 +34,7 @@ mod network;
 mod report;
 mod run;
 mod settings;
+mod switch_node;
 #[cfg(test)]
 mod tests;
 
@@ -44,4 +46,4 @@ pub use compare_document::{
 pub use differences::{differences, refusal};
 pub use floor::{Floor, FloorRound};
 pub use host::HostResult;
-pub use run::{LiveOptions, LiveRun, run, run_host, serve_drive};
+pub use run::{LiveOptions, LiveRun, run, run_host, serve_link};

@@ -7,9 +7,9 @@ use crate::device::{DrivePlan, in_ram};
 use crate::host::{HostOptions, HostResult, RunningHost, Shared, driver_settings};
 use crate::network::{INTERFACE, RigNetwork, address};
 use crate::settings::LinkParts;
+use crate::switch_node::SwitchPlan;
 use credentials::Credentials;
 use live::attached::Switch;
-use live::links::Links;
 use live::net::{Address, DEFAULT_PORT, Namespace, Peer, Protection};
 use live::{Attached, Clock, LinkWait, NvmeDrive, PATIENCE, Poller, Stop, Waiting, random_number};
 use load::initiator_host::{Hardware, InitiatorHost};
@@ -18,7 +18,8 @@ use load::{Console, TraceTarget};
 use node::faults::{Fault, FaultKind};
 use node::push;
 use pcie::{enumerate, root};
-use plan::Planned;
+use plan::simulate::node_name;
+use plan::{Planned, PlannedLink};
 use report::Failure;
 use sim::drive::DriveConfig;
 use sim::transport::TransportConfig;
@@ -30,7 +31,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration as Pause;
 use storage::media::Backing;
-use wire::frame::Role;
+use switch::congestion::Config as Congestion;
 use wire::trace::NodeRole;
 use wire::{Duration, Instant};
 
@@ -91,23 +92,30 @@ pub fn run(
     let mut nodes = Vec::new();
     let mut start = |hosts: &Hosts<'_>, number: usize| {
         console.progress(&format!("nodes of host {}", plan.hosts[number]));
-        let mut peers = Vec::new();
-        for at in 0..hosts.plan.config.hosts[number].drives().len() {
-            let Some((drive, transport)) = drive_of(plan, options, (number, at), Some(LEAD)) else {
-                break;
-            };
+        let links: Vec<_> = plan.tunnel_links().filter(|link| link.host == number).collect();
+        let mut addresses: Vec<Option<Peer>> = vec![None; links.len()];
+        let below = |addresses: &[Option<Peer>], above: Option<usize>| -> Vec<Peer> {
+            let ports = links.iter().zip(addresses).filter(|(link, _)| link.link.above == above);
+            ports.filter_map(|(_, peer)| peer.clone()).collect()
+        };
+        // A switch node connects to the nodes of later links.
+        for link in links.iter().rev() {
+            let transport = link.link.transport;
             let ([_, station], _) = transport.stations().expect("a network");
             let used: &mut u16 = used.entry(station).or_default();
             let place = &network.stations[station];
-            let listen = listen_address(&transport, place, station, *used)?;
+            let listen = listen_address(transport, place, station, *used)?;
             *used += 1;
-            let trace = hosts.trace(number).for_node(&format!("device{at}"));
+            let far =
+                FarEnd::new(plan, options, link, below(&addresses, Some(link.at)), Some(LEAD));
+            let trace = hosts.trace(number);
             let cpu = Some((hosts.cpus.clone(), station));
-            let node = place.enter(|| drive.start(&listen, clock, trace, cpu))??;
+            let node = place.enter(|| far.start(&listen, clock, &trace, cpu))??;
             // Every station's interface has the same name.
-            peers.push(Peer::from(&node.address));
+            addresses[link.at] = Some(Peer::from(&node.address));
             nodes.push(node);
         }
+        let peers = below(&addresses, None);
         match station_of(plan, number) {
             // The thread stays in the namespace.
             Some(station) => {
@@ -140,75 +148,102 @@ pub fn run_host(
     hosts.collect(threads, None, (console, stop))
 }
 
-/// Serves a drive of a plan in the network namespace of the caller, until the returned node is
-/// dropped. `drive` is the number of its host and its number there.
+/// Serves the far end of a link in the network namespace of the caller, until the returned node is
+/// dropped. `below` are the nodes below a switch node, by port.
 ///
 /// # Errors
 /// If the node does not start.
-pub fn serve_drive(
+pub fn serve_link(
     plan: &Planned,
-    drive: (usize, usize),
+    link: &PlannedLink<'_>,
+    below: Vec<Peer>,
     listen: &Address,
     options: &LiveOptions,
 ) -> Result<Node, Failure> {
-    let trace = options.trace.for_node(&format!("device{}", drive.1));
-    let (drive, _) = drive_of(plan, options, drive, None).expect("a drive behind a tunnel");
-    drive.start(listen, Clock::start(), trace, None)
+    let far = FarEnd::new(plan, options, link, below, None);
+    far.start(listen, Clock::start(), &options.trace, None)
 }
 
 /// Returns the station of a host; `None` without a network.
 fn station_of(plan: &Planned, host: usize) -> Option<usize> {
-    match &plan.config.hosts[host].attached {
-        Below::Switch(switch) => switch.ports[0].transport.stations().map(|([host, _], _)| host),
-        Below::Direct(_) => None,
+    let own = plan.tunnel_links().find(|link| link.host == host)?;
+    own.link.transport.stations().map(|([host, _], _)| host)
+}
+
+/// The node at the far end of a link.
+struct FarEnd {
+    /// Name of its trace.
+    trace: String,
+    kind: FarEndKind,
+}
+
+enum FarEndKind {
+    Drive(Box<DrivePlan>),
+    Switch(Box<SwitchPlan>),
+}
+
+impl FarEnd {
+    /// Creates the node from a plan. `below` are the nodes below a switch node, by port. `lead` is
+    /// the time from the node's start to the start of the workloads in a network of this process,
+    /// in which cables are cut; otherwise the node's link goes down instead.
+    fn new(
+        plan: &Planned,
+        options: &LiveOptions,
+        link: &PlannedLink<'_>,
+        below: Vec<Peer>,
+        lead: Option<Duration>,
+    ) -> Self {
+        let PlannedLink { name, host, at, link } = *link;
+        let faults = plan.live_faults(links_before(plan, host) + at).into_iter();
+        let faults: Vec<Fault> = match lead {
+            Some(lead) => faults
+                .filter(|fault| fault.kind != FaultKind::LinkDown)
+                .map(|fault| Fault { at: fault.at + lead, ..fault })
+                .collect(),
+            None => faults.collect(),
+        };
+        let select = |of_drive| {
+            let own = faults.iter().filter(|fault| fault.kind.is_of_drive() == of_drive);
+            own.cloned().collect()
+        };
+        let parts =
+            LinkParts::new(link.switch, Some((link.transport, plan.congestion[host])), options);
+        let trace = node_name(&plan.config.hosts[host], at);
+        let kind = match link.drive {
+            Some((_, drive)) => FarEndKind::Drive(Box::new(DrivePlan {
+                serial: drive.serial.clone(),
+                backing: options.backing(Some(name), drive),
+                link: parts,
+                max_payload: drive.max_payload,
+                faults: [select(true), select(false)],
+            })),
+            None => {
+                let faults = select(false);
+                FarEndKind::Switch(Box::new(SwitchPlan { link: parts, peers: below, faults }))
+            }
+        };
+        Self { trace, kind }
+    }
+
+    /// Starts the node; see [`DrivePlan::start`]. `trace` is the trace of its host.
+    fn start(
+        self,
+        at: &Address,
+        clock: Clock,
+        trace: &TraceTarget,
+        cpu: Option<(Cpus, usize)>,
+    ) -> Result<Node, Failure> {
+        let trace = trace.for_node(&self.trace);
+        match self.kind {
+            FarEndKind::Drive(drive) => drive.start(at, clock, trace, cpu),
+            FarEndKind::Switch(switch) => switch.start(at, clock, trace, cpu),
+        }
     }
 }
 
-/// Returns a drive of a host behind a tunnel, and its transport; `None` without a tunnel. `lead` is
-/// the time from the node's start to the start of the workloads in a network of this process, in
-/// which cables are cut; otherwise the node's link goes down instead.
-fn drive_of(
-    plan: &Planned,
-    options: &LiveOptions,
-    (host, at): (usize, usize),
-    lead: Option<Duration>,
-) -> Option<(DrivePlan, TransportConfig)> {
-    let Below::Switch(switch) = &plan.config.hosts[host].attached else { return None };
-    let port = &switch.ports[at];
-    let link = links_before(plan, host) + at;
-    let faults = plan.live_faults(link).into_iter();
-    let faults: Vec<Fault> = match lead {
-        Some(lead) => faults
-            .filter(|fault| fault.kind != FaultKind::LinkDown)
-            .map(|fault| Fault { at: fault.at + lead, ..fault })
-            .collect(),
-        None => faults.collect(),
-    };
-    let select = |of_drive| {
-        let own = faults.iter().filter(|fault| fault.kind.is_of_drive() == of_drive);
-        own.cloned().collect()
-    };
-    let drive = DrivePlan {
-        serial: port.drive.serial.clone(),
-        backing: options.backing(plan, (host, at), &port.drive),
-        link: LinkParts::new(switch, Some(&port.transport), options),
-        max_payload: port.drive.max_payload,
-        faults: [select(true), select(false)],
-    };
-    Some((drive, port.transport.clone()))
-}
-
 impl LiveOptions {
-    /// Returns the namespaces of a drive.
-    fn backing(
-        &self,
-        plan: &Planned,
-        (host, at): (usize, usize),
-        drive: &DriveConfig,
-    ) -> Vec<Backing> {
-        // A drive without a tunnel has no name among the links.
-        let is_direct = matches!(plan.config.hosts[host].attached, Below::Direct(_));
-        let name = plan.drives.get(links_before(plan, host) + at).filter(|_| !is_direct);
+    /// Returns the namespaces of a drive; `None` for the name of a drive without a tunnel.
+    fn backing(&self, name: Option<&str>, drive: &DriveConfig) -> Vec<Backing> {
         let given = name.and_then(|name| self.backing.get(name));
         given.cloned().unwrap_or_else(|| in_ram(drive))
     }
@@ -216,9 +251,7 @@ impl LiveOptions {
 
 /// Returns the number of tunnel links of the hosts before a host.
 fn links_before(plan: &Planned, host: usize) -> usize {
-    let hosts = plan.config.hosts[..host].iter();
-    let tunnelled = hosts.filter(|host| matches!(host.attached, Below::Switch(_)));
-    tunnelled.map(|host| host.drives().len()).sum()
+    plan.tunnel_links().filter(|link| link.host < host).count()
 }
 
 /// The hosts of a run.
@@ -238,7 +271,7 @@ type HostThread = std::thread::JoinHandle<()>;
 impl<'a> Hosts<'a> {
     fn new(plan: &'a Planned, options: &'a LiveOptions, clock: Clock) -> Self {
         let (events, received) = channel();
-        let cpus = Cpus::default();
+        let cpus = Cpus::new(plan);
         Self { plan, options, clock, shared: Arc::default(), events, received, cpus }
     }
 
@@ -264,6 +297,7 @@ impl<'a> Hosts<'a> {
                 list: self.options.list,
                 seed: self.plan.config.seed,
             },
+            congestion: self.plan.congestion[number],
             shared: self.shared.clone(),
             events: self.events.clone(),
             cpu: station.map(|station| (self.cpus.clone(), station)),
@@ -274,7 +308,7 @@ impl<'a> Hosts<'a> {
             }
             Below::Direct(drive) => {
                 let (serial, max_payload) = (drive.serial.clone(), drive.max_payload);
-                let backing = self.options.backing(self.plan, (number, 0), &drive);
+                let backing = self.options.backing(None, &drive);
                 let switch = SwitchConfig::new(max_payload, Vec::new());
                 let link = LinkParts::new(&switch, None, self.options);
                 let faults = Default::default();
@@ -303,7 +337,7 @@ impl<'a> Hosts<'a> {
         let mut started = None;
         let mut cuts = network.map_or_else(Cuts::none, |_| Cuts::new(plan));
         let shifted = |fault: Fault| fault.kind != FaultKind::LinkDown;
-        let mut links = 0..plan.drives.len();
+        let mut links = 0..plan.links.len();
         let has_faults =
             network.is_some() && links.any(|link| plan.live_faults(link).into_iter().any(shifted));
         let start_at = Instant::ZERO + if has_faults { LEAD } else { Duration::ZERO };
@@ -381,6 +415,7 @@ struct HostPart {
     live: LiveOptions,
     trace: TraceTarget,
     options: HostOptions,
+    congestion: Congestion,
     shared: Arc<Shared>,
     events: Sender<(usize, HostEvent)>,
     /// The station whose CPU the host uses; `None`: any CPU.
@@ -405,16 +440,10 @@ impl HostPart {
 
     fn switched(self, config: &HostConfig, switch: &SwitchConfig, peers: &[Peer]) {
         let made = (|| {
-            let parts = LinkParts::new(switch, Some(&switch.ports[0].transport), &self.live);
-            let upstream = switch::upstream::Settings {
-                ports: peers.len() as u8,
-                max_payload: switch.max_payload,
-                p2p: false,
-                tunnel: parts.tunnel(Role::Host),
-            };
-            let links = Links::new(peers).over(parts.links()?).limited(parts.node.limit());
+            let transport = config.links().first().map(|link| (link.transport, self.congestion));
+            let parts = LinkParts::new(switch, transport, &self.live);
             let tracer = self.trace.open(NodeRole::Host, random_number(), self.clock)?;
-            let switch = Switch::new(upstream, links).traced(tracer);
+            let switch = parts.switch(peers)?.traced(tracer);
             let mut wait = LinkWait::new(self.clock.now(), PATIENCE);
             let clock = self.clock;
             let ready = |switch: &mut Switch| Ok(wait.check(clock.now(), switch)?);

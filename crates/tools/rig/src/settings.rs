@@ -2,7 +2,9 @@
 
 use crate::run::LiveOptions;
 use live::NodeSettings;
-use live::net::{LinkSettings, Marking, RawSettings};
+use live::attached::Switch;
+use live::links::Links;
+use live::net::{LinkSettings, Marking, Peer, RawSettings};
 use report::Failure;
 use sim::transport::TransportConfig;
 use sim::world::SwitchConfig;
@@ -21,15 +23,17 @@ pub struct LinkParts {
 }
 
 impl LinkParts {
-    /// Reads the settings of a host's switch and of one of its transports; `None` without a tunnel.
+    /// Reads the settings of a switch and of one of its transports, with the congestion control of
+    /// the host; `None` without a tunnel.
     pub fn new(
         switch: &SwitchConfig,
-        transport: Option<&TransportConfig>,
+        transport: Option<(&TransportConfig, Congestion)>,
         options: &LiveOptions,
     ) -> Self {
+        let (transport, congestion) = transport.unzip();
         let priority = transport.and_then(TransportConfig::stations).map(|(_, priority)| priority);
         let congestion = match transport {
-            Some(TransportConfig::Raw(raw)) => raw.settings.congestion,
+            Some(TransportConfig::Raw(_)) => congestion.unwrap_or_default(),
             _ => Congestion::None,
         };
         let node = NodeSettings {
@@ -46,11 +50,26 @@ impl LinkParts {
         Self { node, switch: switch.clone(), raw }
     }
 
-    /// Returns the settings of one end.
+    /// Returns the settings of one end. A device node keeps pushed bytes.
     pub fn tunnel(&self, role: Role) -> Settings {
         let SwitchConfig { keepalive, loss_limit, max_frame, .. } = self.switch;
         let push = if role == Role::Device { CAPACITY } else { 0 };
         Settings { keepalive, loss_limit, max_frame, push, ..self.node.tunnel(role) }
+    }
+
+    /// Creates a switch with a link to each of these nodes.
+    ///
+    /// # Errors
+    /// As [`links`](Self::links).
+    pub fn switch(&self, peers: &[Peer]) -> Result<Switch, Failure> {
+        let upstream = switch::upstream::Settings {
+            ports: peers.len() as u8,
+            max_payload: self.switch.max_payload,
+            p2p: false,
+            tunnel: self.tunnel(Role::Host),
+        };
+        let links = Links::new(peers).over(self.links()?).limited(self.node.limit());
+        Ok(Switch::new(upstream, links))
     }
 
     /// Returns the settings of the connections.

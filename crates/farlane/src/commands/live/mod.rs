@@ -169,8 +169,14 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
 fn backing(args: &Args, planned: &Planned) -> BTreeMap<String, Vec<Backing>> {
     let mut all: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for DriveNamespace { drive, namespace } in &args.namespace {
-        if !planned.drives.contains(drive) {
-            let known = planned.drives.join(", ");
+        let mut known = planned.tunnel_links().filter(|link| link.link.drive.is_some());
+        if !known.any(|link| link.name == drive) {
+            let known: Vec<_> = planned
+                .tunnel_links()
+                .filter(|link| link.link.drive.is_some())
+                .map(|link| link.name)
+                .collect();
+            let known = known.join(", ");
             wrong_usage(format!("--namespace {drive}: no such drive: expected one of {known}"))
         }
         let backing = namespace.backing(false);

@@ -5,11 +5,10 @@ use crate::node::{far_side, listening};
 use crate::output::wrong_usage;
 use crate::progress::Progress;
 use live::Stop;
-use plan::Planned;
+use live::net::Peer;
+use plan::{Planned, PlannedLink};
 use rig::{LiveOptions, LiveRun};
 use rustix::event::{PollFd, PollFlags, poll};
-use sim::transport::TransportConfig;
-use sim::world::Attached;
 
 /// Runs a host or a node. Returns the results of a host.
 pub fn run(
@@ -19,19 +18,19 @@ pub fn run(
     (progress, stop): (&mut Progress, &Stop),
 ) -> Result<Option<LiveRun>, Failure> {
     check_addresses(args, plan);
+    let peers = |below: &dyn Fn(&PlannedLink<'_>) -> bool| {
+        let links = plan.tunnel_links().filter(|link| below(link));
+        let peers =
+            links.map(|link| far_side(&address(args, plan, link.name), args.keys.protection()));
+        peers.collect::<Result<Vec<Peer>, _>>()
+    };
     if let Some(host) = plan.hosts.iter().position(|host| host == name) {
-        let drives = drives(plan).filter(|drive| drive.host == host);
-        let peers = drives.map(|drive| {
-            let text = address(args, plan, &drive.name).unwrap_or_else(|| {
-                wrong_usage(format!("--address {}=ADDRESS is missing", drive.name))
-            });
-            far_side(&text, args.keys.protection())
-        });
-        let peers = peers.collect::<Result<Vec<_>, _>>()?;
+        let peers = peers(&|link| (link.host, link.link.above) == (host, None))?;
         return rig::run_host(plan, host, peers, options, (progress, stop)).map(Some);
     }
     let station = plan.stations.iter().position(|station| station == name);
-    let here: Vec<_> = drives(plan).filter(|drive| drive.station == station).collect();
+    let far = |link: &PlannedLink<'_>| link.link.transport.stations().map(|([_, far], _)| far);
+    let here: Vec<_> = plan.tunnel_links().filter(|link| far(link) == station).collect();
     if here.is_empty() {
         let known = plan.hosts.iter().chain(&plan.stations).map(String::as_str);
         let mut known: Vec<_> = known.collect();
@@ -40,12 +39,12 @@ pub fn run(
         wrong_usage(format!("--node {name}: expected one of {}", known.join(", ")))
     }
     let mut nodes = Vec::new();
-    for drive in &here {
-        let text = address(args, plan, &drive.name)
-            .unwrap_or_else(|| wrong_usage(format!("--address {}=ADDRESS is missing", drive.name)));
-        let listen = listening(&text, args.keys.protection())?;
-        let node = rig::serve_drive(plan, (drive.host, drive.at), &listen, options)?;
-        eprintln!("drive {}: listening on {}", drive.name, node.address);
+    for link in &here {
+        let listen = listening(&address(args, plan, link.name), args.keys.protection())?;
+        let below = peers(&|below| (below.host, below.link.above) == (link.host, Some(link.at)))?;
+        let node = rig::serve_link(plan, link, below, &listen, options)?;
+        let kind = if link.link.drive.is_some() { "drive" } else { "switch node" };
+        eprintln!("{kind} {}: listening on {}", link.name, node.address);
         nodes.push(node);
     }
     while !stop.is_set() {
@@ -55,48 +54,22 @@ pub fn run(
     Ok(None)
 }
 
-/// A drive behind a tunnel.
-struct TunnelledDrive {
-    name: String,
-    host: usize,
-    at: usize,
-    station: Option<usize>,
-}
-
-/// The drives behind tunnels, in the order of the plan.
-fn drives(plan: &Planned) -> impl Iterator<Item = TunnelledDrive> {
-    let all = plan.config.hosts.iter().enumerate().flat_map(|(host, config)| {
-        let ports = match &config.attached {
-            Attached::Switch(switch) => &switch.ports[..],
-            Attached::Direct(_) => &[],
-        };
-        let stations = |transport: &TransportConfig| transport.stations();
-        let port = move |(at, port): (usize, &sim::world::PortConfig)| {
-            (host, at, stations(&port.transport).map(|([_, station], _)| station))
-        };
-        ports.iter().enumerate().map(port)
-    });
-    let named = all.enumerate().map(|(number, (host, at, station))| {
-        let name = plan.drives.get(number).cloned().unwrap_or_default();
-        TunnelledDrive { name, host, at, station }
-    });
-    named.collect::<Vec<_>>().into_iter()
-}
-
-/// The address of a drive's node. The only drive of a plan has a default.
-fn address(args: &Args, plan: &Planned, drive: &str) -> Option<String> {
+/// The address of a drive's or switch node's node. The only link of a plan has a default. A missing
+/// address ends the process.
+fn address(args: &Args, plan: &Planned, name: &str) -> String {
     let given = args.address.iter().filter_map(|text| text.split_once('='));
-    let found = given.into_iter().find(|(name, _)| *name == drive);
-    let default = (plan.drives.len() == 1).then(|| "127.0.0.1".to_owned());
-    found.map(|(_, address)| address.to_owned()).or(default)
+    let found =
+        given.into_iter().find(|(of, _)| *of == name).map(|(_, address)| address.to_owned());
+    let default = (plan.links.len() == 1).then(|| "127.0.0.1".to_owned());
+    found.or(default).unwrap_or_else(|| wrong_usage(format!("--address {name}=ADDRESS is missing")))
 }
 
-/// Ends the process if `--address` names no drive of the plan.
+/// Ends the process if `--address` names nothing of the plan.
 fn check_addresses(args: &Args, plan: &Planned) {
     for text in &args.address {
         let name = text.split_once('=').map(|(name, _)| name);
-        if !name.is_some_and(|name| plan.drives.iter().any(|drive| drive == name)) {
-            let known = plan.drives.join(", ");
+        if !name.is_some_and(|name| plan.links.iter().any(|link| link == name)) {
+            let known = plan.links.join(", ");
             wrong_usage(format!(
                 "invalid value '{text}' for --address: expected DRIVE=ADDRESS, DRIVE one of {known}"
             ))

@@ -20,4 +20,5 @@ mod watch;
 
 pub use outputs::{OutputFiles, Outputs};
 pub use page::{PageLabels, PagePhases};
+pub use trace::node_name;
 pub use watch::{Observers, Shared};

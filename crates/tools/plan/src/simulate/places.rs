@@ -4,20 +4,27 @@ use sim::Config;
 use sim::ethernet::frame::{MINIMUM, PREAMBLE};
 use sim::ethernet::{Rate, port};
 use sim::network::{CableEnd, NetworkConfig, Wiring};
-use sim::world::{Attached, PortConfig};
+use sim::transport::TransportConfig;
+use sim::world::{HostConfig, TunnelLink};
 use std::collections::BTreeSet;
 use tsn::Gates;
 use wire::Duration;
 
-/// Returns the downstream ports in the order of their links: host, port, and configuration.
-pub fn ports(config: &Config) -> impl Iterator<Item = (usize, usize, &PortConfig)> {
-    config.hosts.iter().enumerate().flat_map(|(host, host_config)| {
-        let ports = match &host_config.attached {
-            Attached::Direct(_) => &[][..],
-            Attached::Switch(switch) => &switch.ports[..],
-        };
-        ports.iter().enumerate().map(move |(port, config)| (host, port, config))
-    })
+/// Returns the tunnel links in the order of their numbers, each with its host.
+pub fn links(config: &Config) -> impl Iterator<Item = (usize, TunnelLink<'_>)> {
+    let hosts = config.hosts.iter().enumerate();
+    hosts.flat_map(|(number, host)| host.links().into_iter().map(move |link| (number, link)))
+}
+
+/// Returns the links between a host and one of its drives, the drive's link last.
+pub fn path(host: &HostConfig, drive: usize) -> Vec<TunnelLink<'_>> {
+    let links = host.links();
+    let of_drive = |link: &TunnelLink| link.drive.is_some_and(|(number, _)| number == drive);
+    let last = links.iter().position(of_drive);
+    let mut path: Vec<_> =
+        std::iter::successors(last, |at| links[*at].above).map(|at| links[at]).collect();
+    path.reverse();
+    path
 }
 
 /// A port of the network that a link's frames leave through.
@@ -98,9 +105,10 @@ pub fn travel(wiring: &Wiring<'_>, way: &[CableEnd], length: usize) -> Duration 
     })
 }
 
-/// Returns the link's paths: from the host to the device node, and back. Empty without a network.
-pub fn routes<'a>(wiring: &Wiring<'a>, port: &PortConfig) -> [Vec<Egress<'a>>; 2] {
-    let Some(([host, device], priority)) = port.transport.stations() else {
+/// Returns the paths of a link: from the host to the device node, and back. Empty without a
+/// network.
+pub fn routes<'a>(wiring: &Wiring<'a>, transport: &TransportConfig) -> [Vec<Egress<'a>>; 2] {
+    let Some(([host, device], priority)) = transport.stations() else {
         return [Vec::new(), Vec::new()];
     };
     let route = |from, to| route(wiring, from, to, priority);

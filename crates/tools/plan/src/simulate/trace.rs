@@ -1,12 +1,12 @@
 //! Writes the trace files of a simulation: the same records as in traces of live nodes
 //! (`docs/trace.md`), in virtual time.
 
-use super::places;
 use analysis::trace::PortFollower;
 use node::faults::Fault;
 use report::Failure;
 use sim::Config;
 use sim::measure::{Observer, Point};
+use sim::world::HostConfig;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -54,43 +54,63 @@ struct Node {
     links: Vec<Tap>,
 }
 
+/// Returns the name in trace files of the node at the far end of a host's link: `device0` of the
+/// host's first drive, `switch0` of its first switch node.
+///
+/// # Panics
+/// If the host has no such link.
+pub fn node_name(host: &HostConfig, link: usize) -> String {
+    let links = host.links();
+    match links[link].drive {
+        Some((drive, _)) => format!("device{drive}"),
+        None => {
+            let before = links[..link].iter().filter(|link| link.drive.is_none());
+            format!("switch{}", before.count())
+        }
+    }
+}
+
 /// Writes the trace files of all nodes.
 pub struct TraceFiles {
     nodes: Vec<Node>,
-    /// Indices of the nodes, by host and by link.
+    /// Indices of the nodes, by host and by link: the node at the link's far end.
     hosts: Vec<usize>,
-    devices: Vec<usize>,
-    /// Host and downstream port of each link.
-    links: Vec<(usize, usize)>,
+    below: Vec<usize>,
+    /// For each link: the node above, and its port.
+    above: Vec<(usize, usize)>,
 }
 
 impl TraceFiles {
-    /// Begins the files of all nodes: `path` for the first host,
-    /// `path.device0` and so on for the device nodes below it, and
-    /// `path.host1`, `path.host1.device0` and so on for further hosts.
+    /// Begins the files of all nodes: `path` for the first host, `path.device0` and so on for the
+    /// device nodes below it, `path.switch0` and so on for its switch nodes, and `path.host1`,
+    /// `path.host1.device0` and so on for further hosts.
     ///
     /// # Errors
     /// One line that names the file.
     pub fn create(config: &Config, path: &Path) -> Result<Self, Failure> {
-        let links = places::ports(config).map(|(host, port, _)| (host, port)).collect();
         let suffixed = |path: &Path, name: String| {
             let mut path = path.to_owned().into_os_string();
             path.push(name);
             PathBuf::from(path)
         };
-        let mut files = Self { nodes: Vec::new(), hosts: Vec::new(), devices: Vec::new(), links };
-        for host in 0..config.hosts.len() {
+        let mut files =
+            Self { nodes: Vec::new(), hosts: Vec::new(), below: Vec::new(), above: Vec::new() };
+        for (host, host_config) in config.hosts.iter().enumerate() {
             let of_host = match host {
                 0 => path.to_owned(),
                 _ => suffixed(path, format!(".host{host}")),
             };
             let node = files.add(&of_host, NodeRole::Host)?;
             files.hosts.push(node);
-            let ports = files.links.iter().filter(|(owner, _)| *owner == host).count();
-            for port in 0..ports {
-                let name = suffixed(&of_host, format!(".device{port}"));
-                let node = files.add(&name, NodeRole::Device)?;
-                files.devices.push(node);
+            let first = files.below.len();
+            for (at, link) in host_config.links().iter().enumerate() {
+                let is_drive = link.drive.is_some();
+                let role = if is_drive { NodeRole::Device } else { NodeRole::Switch };
+                let name = format!(".{}", node_name(host_config, at));
+                let above = link.above.map_or(node, |above| files.below[first + above]);
+                files.above.push((above, link.port));
+                let below = files.add(&suffixed(&of_host, name), role)?;
+                files.below.push(below);
             }
         }
         Ok(files)
@@ -102,11 +122,10 @@ impl TraceFiles {
         Ok(self.nodes.len() - 1)
     }
 
-    /// Returns the files of one host and its device nodes.
+    /// Returns the files of one host and of the nodes below it.
     pub fn paths(&self, host: usize) -> Vec<PathBuf> {
-        let devices = self.devices.iter().zip(&self.links).filter(|(_, (owner, _))| *owner == host);
-        let nodes = std::iter::once(self.hosts[host]).chain(devices.map(|(node, _)| *node));
-        nodes.map(|node| self.nodes[node].path.clone()).collect()
+        let end = self.hosts.get(host + 1).copied().unwrap_or(self.nodes.len());
+        self.nodes[self.hosts[host]..end].iter().map(|node| node.path.clone()).collect()
     }
 
     /// Writes the records that are held back and closes the files. Returns the number of records
@@ -128,7 +147,7 @@ impl TraceFiles {
     fn port_of(&self, point: Point) -> Option<(usize, Tap)> {
         match point {
             Point::RootPort(host) => Some((self.hosts[usize::from(host)], Tap::ROOT_PORT)),
-            Point::DevicePort(link) => Some((self.devices[usize::from(link)], Tap::FUNCTION)),
+            Point::DevicePort(link) => Some((self.below[usize::from(link)], Tap::FUNCTION)),
             _ => None,
         }
     }
@@ -137,10 +156,10 @@ impl TraceFiles {
     fn end(&self, point: Point) -> Option<(usize, Tap)> {
         match point {
             Point::TunnelHost(link) => {
-                let (host, port) = *self.links.get(usize::from(link))?;
-                Some((self.hosts[host], Tap::link(port)))
+                let (node, port) = *self.above.get(usize::from(link))?;
+                Some((node, Tap::link(port)))
             }
-            Point::TunnelDevice(link) => Some((*self.devices.get(usize::from(link))?, Tap::UPLINK)),
+            Point::TunnelDevice(link) => Some((*self.below.get(usize::from(link))?, Tap::UPLINK)),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ const PLAN: &str = "[nodes.rear]\noutages = [\"10ms..40ms\"]\n[nodes.other]\n\
 fn faults_of_a_plan_become_faults_of_live_nodes() {
     let planned = built(PLAN);
     let live = |name: &str| -> Vec<String> {
-        let link = planned.drives.iter().position(|drive| drive == name).expect("a drive");
+        let link = planned.links.iter().position(|drive| drive == name).expect("a drive");
         planned.live_faults(link).iter().map(ToString::to_string).collect()
     };
     let through = ["link-down,at=1ms,for=1ms", "link-down,at=3s,for=1s"];

@@ -68,7 +68,7 @@ fn three_hundred_drives_are_in_one_node() {
         writeln!(text, "{drives}").unwrap();
     }
     let planned = built(&text);
-    assert_eq!(planned.drives.len(), 320);
+    assert_eq!(planned.links.len(), 320);
     let report = run(&planned.config);
     assert!(report.hosts.iter().all(|host| host.config_reads.summary().n > 0));
 }

@@ -334,7 +334,7 @@ fn harmful_port_and_stream_settings_are_remarked() {
 #[test]
 fn without_hosts_streams_run_for_the_runtime() {
     let planned = built(&plan("[bridges.s]\ndelay = \"2us\"\n"));
-    assert!(planned.hosts.is_empty() && planned.drives.is_empty());
+    assert!(planned.hosts.is_empty() && planned.links.is_empty());
     let report = sim::World::new(&planned.config).unwrap().run().unwrap();
     assert_eq!(report.time, Instant::from_ns(10_000_000));
     let stream = &report.streams[0];

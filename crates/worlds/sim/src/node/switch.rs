@@ -7,6 +7,7 @@ use crate::kernel::Component;
 use crate::measure::{Point, Stage};
 use crate::network::Network;
 use crate::pcie::Link;
+use crate::processor::{Crossing, Processor};
 use crate::transport::{End, Stream, Transport};
 use node::LinkEvent;
 use node::path::Input;
@@ -37,6 +38,8 @@ pub(crate) struct SwitchNode {
     rooms: Vec<usize>,
     /// Whether the node has received input since the last poll for its links.
     touched: bool,
+    /// TLPs from above and to above, with the processor of a switch node's station.
+    crossings: [Crossing; 2],
 }
 
 /// The path of a link, as last reported to the node.
@@ -79,7 +82,13 @@ impl SwitchNode {
             timer: Some(Instant::ZERO),
             rooms: vec![0; ports],
             touched: true,
+            crossings: Default::default(),
         }
+    }
+
+    /// Makes the processor of a station handle TLPs. A host's own switch has none of its own.
+    pub(crate) fn set_processor(&mut self, processor: Option<Processor>) {
+        self.crossings.iter_mut().for_each(|crossing| crossing.processor = processor.clone());
     }
 
     /// The indices of the switch's tunnel links.
@@ -210,6 +219,7 @@ impl SwitchNode {
         while let Some(received) = down.take(now, self.node.ready(), up) {
             context.delivered(&received.tlp);
             context.journeys.advance(received.tlp.trace_id, now, Stage::Pcie);
+            self.crossings[0].pass(now, &received.tlp);
             self.touched = true;
             self.node.handle(now, pcie::Input::Tlp(received.tlp));
         }
@@ -284,6 +294,7 @@ impl SwitchNode {
                 pcie::Output::Wait(wait) => return (moved, wait),
             };
             context.start_journey(now, &mut tlp);
+            self.crossings[1].pass(now, &tlp);
             env.link.up.send(now, tlp);
             moved = true;
         }
@@ -293,7 +304,7 @@ impl SwitchNode {
     /// and no tunnel link waits for their room. `waits`: whether TLPs wait. Returns whether further
     /// TLPs wait.
     fn send_ahead(&mut self, env: &mut Env, context: &mut Context, mut waits: bool) -> bool {
-        if !waits || self.has_received() {
+        if !waits || self.has_received() || self.crossings[1].processor.is_some() {
             return waits;
         }
         let known = env.link.known_below(context.kernel.next_time());

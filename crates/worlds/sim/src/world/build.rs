@@ -295,8 +295,11 @@ impl World {
         }
         for (number, lower) in config.switches.iter().enumerate() {
             let link = first + config.ports.len() + number;
+            let below = self.switches.len();
             self.device_below[link] =
                 self.add_switch(host, Some(link), (queues, 0), &lower.switch, moves);
+            let [_, processor] = self.transports[link].processors(&self.network);
+            self.switches[below].set_processor(processor);
         }
         component
     }

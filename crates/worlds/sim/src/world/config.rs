@@ -80,6 +80,15 @@ impl HostConfig {
         }
     }
 
+    /// The tunnel links of the host, in the order of the simulation's numbers.
+    pub fn links(&self) -> Vec<TunnelLink<'_>> {
+        let (mut links, mut drives) = (Vec::new(), 0);
+        if let Attached::Switch(switch) = &self.attached {
+            switch.add_links(None, &mut links, &mut drives);
+        }
+        links
+    }
+
     /// The switches of the host.
     pub(super) fn switches(&self) -> Vec<&SwitchConfig> {
         match &self.attached {
@@ -87,6 +96,24 @@ impl HostConfig {
             Attached::Switch(switch) => switch.all(),
         }
     }
+}
+
+/// A tunnel link of a host.
+#[derive(Clone, Copy, Debug)]
+pub struct TunnelLink<'a> {
+    /// The link above the switch of this link, by number at the host; `None`: the host's own
+    /// switch.
+    pub above: Option<usize>,
+    /// The switch above.
+    pub switch: &'a SwitchConfig,
+    /// The downstream port of this switch.
+    pub port: usize,
+    /// The transport.
+    pub transport: &'a TransportConfig,
+    /// The PCIe link at the far end.
+    pub link: &'a LinkConfig,
+    /// The drive at the far end, with its number at the host; `None`: a switch.
+    pub drive: Option<(usize, &'a DriveConfig)>,
 }
 
 /// The component below a root port.
@@ -134,6 +161,35 @@ impl SwitchConfig {
     pub(super) fn all(&self) -> Vec<&Self> {
         let below = self.switches.iter().flat_map(|lower| lower.switch.all());
         [self].into_iter().chain(below).collect()
+    }
+
+    /// Adds the links of this switch and the switches below, as the world numbers them.
+    fn add_links<'a>(
+        &'a self,
+        above: Option<usize>,
+        links: &mut Vec<TunnelLink<'a>>,
+        drives: &mut usize,
+    ) {
+        let first = links.len();
+        let of = |port, transport, link, drive| TunnelLink {
+            above,
+            switch: self,
+            port,
+            transport,
+            link,
+            drive,
+        };
+        for (number, port) in self.ports.iter().enumerate() {
+            links.push(of(number, &port.transport, &port.link, Some((*drives, &port.drive))));
+            *drives += 1;
+        }
+        let own = self.ports.len();
+        for (number, lower) in self.switches.iter().enumerate() {
+            links.push(of(own + number, &lower.transport, &lower.link, None));
+        }
+        for (number, lower) in self.switches.iter().enumerate() {
+            lower.switch.add_links(Some(first + own + number), links, drives);
+        }
     }
 
     /// The transports of the switch's links, by port.

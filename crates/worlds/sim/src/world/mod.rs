@@ -10,7 +10,7 @@ mod report;
 
 pub use build::{FIRST_PORT, MAX_HOSTS, MAX_LINKS};
 pub use config::{
-    Attached, Config, HostConfig, LowerConfig, Move, Outage, PortConfig, SwitchConfig,
+    Attached, Config, HostConfig, LowerConfig, Move, Outage, PortConfig, SwitchConfig, TunnelLink,
 };
 pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};

@@ -83,14 +83,14 @@ struct Segment {
 
 impl Acks {
     pub fn new(config: &Config) -> Self {
-        let links = places::ports(config).map(|(_, _, port)| match &port.transport {
+        let links = places::links(config).map(|(_, link)| match link.transport {
             TransportConfig::Tcp(tcp) => {
                 Some(Link { stations: tcp.stations, port: None, flows: Default::default() })
             }
             TransportConfig::Raw(_) | TransportConfig::Pipe(_) => None,
         });
         let links = links.collect();
-        let raw = places::ports(config).map(|(_, _, port)| match &port.transport {
+        let raw = places::links(config).map(|(_, link)| match link.transport {
             TransportConfig::Raw(raw) => Some((raw.stations, Default::default())),
             _ => None,
         });

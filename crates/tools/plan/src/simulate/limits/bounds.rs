@@ -12,9 +12,9 @@ const SOURCE: &str = "PCIe Base 4.0, 2.8 and 7.5.3.16; IEEE 802.1Q-2022, 8.6.8.4
 /// request and its answer on the worst link.
 pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     let wiring = config.network.wiring();
-    let routes: Vec<(usize, [Vec<Egress<'_>>; 2])> = places::ports(config)
+    let routes: Vec<(usize, [Vec<Egress<'_>>; 2])> = places::links(config)
+        .map(|(_, link)| places::routes(&wiring, link.transport))
         .enumerate()
-        .map(|(link, (_, _, port))| (link, places::routes(&wiring, port)))
         .collect();
     let gated = routes.iter().flat_map(|(_, routes)| routes.iter().flatten());
     if !gated.clone().any(|egress| egress.gates.is_some()) {

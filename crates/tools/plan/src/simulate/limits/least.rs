@@ -12,7 +12,7 @@ use sim::network::{CableEnd, Wiring};
 use sim::pcie::{FRAMING, LinkConfig, Rate};
 use sim::transport::TransportConfig;
 use sim::workload::Workload;
-use sim::world::{Attached, HostConfig, PortConfig};
+use sim::world::{Attached, HostConfig};
 use wire::Duration;
 
 const RTO: &str = "Linux include/net/tcp.h, TCP_RTO_MIN; RFC 6298, 2.1";
@@ -33,14 +33,15 @@ pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
                 let name = format!("host {number}");
                 vec![Trips { name, ..Trips::new(host, None, Duration::ZERO) }]
             }
-            Attached::Switch(switch) => {
-                let trips = switch.ports.iter().map(|port| Trips::over(&wiring, host, port));
-                let named = trips
-                    .zip(links..)
-                    .map(|(trips, link)| Trips { name: format!("link {link}"), ..trips });
-                let named: Vec<Trips> = named.collect();
-                links += named.len();
-                named
+            Attached::Switch(_) => {
+                let all = host.links();
+                let named = all.iter().zip(links..).filter_map(|(link, number)| {
+                    let (drive, _) = link.drive?;
+                    let trips = Trips::over(&wiring, host, drive);
+                    Some(Trips { name: format!("link {number}"), ..trips })
+                });
+                links += all.len();
+                named.collect()
             }
         };
         for trips in trips {
@@ -76,24 +77,29 @@ pub(in crate::simulate) struct Trips {
 }
 
 impl Trips {
-    /// Computes the round trips of a link between a host's switch and a drive.
-    pub(in crate::simulate) fn over(
-        wiring: &Wiring<'_>,
-        host: &HostConfig,
-        port: &PortConfig,
-    ) -> Self {
-        let Some(([near, far], _)) = port.transport.stations() else {
-            return Self::new(host, Some(&port.link), Duration::ZERO);
-        };
-        let [there, back] = places::routes(wiring, port).map(|route| frames(wiring, &route));
-        let stations = &wiring.network.stations;
-        let pipelines = [near, far].map(|at| stations[at].tx_delay + stations[at].rx_delay);
-        let network = there + back + pipelines[0] + pipelines[1];
-        let tcp = matches!(port.transport, TransportConfig::Tcp(_));
-        // A segment arrives before the pipeline of its receiver.
-        let receive = stations[near].rx_delay.max(stations[far].rx_delay);
-        let segment = tcp.then(|| network - receive);
-        Self { segment, ..Self::new(host, Some(&port.link), network) }
+    /// Computes the round trips between a host and a drive behind a tunnel.
+    pub(in crate::simulate) fn over(wiring: &Wiring<'_>, host: &HostConfig, drive: usize) -> Self {
+        let path = places::path(host, drive);
+        let (mut network, mut segment) = (Duration::ZERO, None);
+        for link in &path {
+            if link.drive.is_none() {
+                network = network + down(link.link) + up(link.link);
+            }
+            let Some(([near, far], _)) = link.transport.stations() else { continue };
+            let [there, back] =
+                places::routes(wiring, link.transport).map(|route| frames(wiring, &route));
+            let stations = &wiring.network.stations;
+            let pipelines = [near, far].map(|at| stations[at].tx_delay + stations[at].rx_delay);
+            let own = there + back + pipelines[0] + pipelines[1];
+            network = network + own;
+            if let TransportConfig::Tcp(_) = link.transport {
+                // A segment arrives before the pipeline of its receiver.
+                let receive = stations[near].rx_delay.max(stations[far].rx_delay);
+                segment = segment.max(Some(own - receive));
+            }
+        }
+        let below = path.last().map(|link| link.link);
+        Self { segment, ..Self::new(host, below, network) }
     }
 
     /// Computes the round trips; `network` is the time of the network in both directions.

@@ -49,13 +49,12 @@ pub(in crate::simulate) fn is(record: &CommandRecord, command: &Command) -> bool
 
 /// Returns the closed gates during the command and shortly after.
 fn shades(config: &Config, record: &CommandRecord) -> Vec<ClosedGate> {
-    let of_command = |(host, port, _): &(usize, usize, _)| {
-        (*host, *port) == (usize::from(record.host), usize::from(record.drive))
-    };
-    let Some((_, _, port)) = places::ports(config).find(of_command) else { return Vec::new() };
-    let [down, up] = places::routes(&config.network.wiring(), port);
     let until = record.until + Duration::from_ms(1);
-    let mut shades = gates::closed(&down, record.since, until, false);
-    shades.extend(gates::closed(&up, record.since, until, true));
+    let mut shades = Vec::new();
+    for link in places::path(&config.hosts[usize::from(record.host)], record.drive.into()) {
+        let [down, up] = places::routes(&config.network.wiring(), link.transport);
+        shades.extend(gates::closed(&down, record.since, until, false));
+        shades.extend(gates::closed(&up, record.since, until, true));
+    }
     shades
 }

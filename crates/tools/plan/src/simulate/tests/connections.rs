@@ -10,7 +10,6 @@ use bytes::Bytes;
 use sim::ethernet::Rate;
 use sim::measure::{Observer, Point};
 use sim::workload::Workload;
-use sim::world::Attached;
 use sim::{Config, World};
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
@@ -121,16 +120,14 @@ fn planned_round_trip_is_a_lower_bound() {
         gated(reads(), open, open + Duration::from_us(100)),
     ] {
         let report = World::new(&config).unwrap().run().unwrap();
-        let Attached::Switch(switch) = &config.hosts[0].attached else { panic!("a switch") };
-        let least = Trips::over(&config.network.wiring(), &config.hosts[0], &switch.ports[0]);
+        let least = Trips::over(&config.network.wiring(), &config.hosts[0], 0);
         let measured = report.hosts[0].config_reads.summary().min_ns;
         let ns = least.config_read.as_ns();
         assert!(ns <= measured && ns * 100 >= measured * 70, "{ns} ns, measured {measured}");
     }
     let config = tcp(1);
     let (_, rows) = rows(&config);
-    let Attached::Switch(switch) = &config.hosts[0].attached else { panic!("a switch") };
-    let least = Trips::over(&config.network.wiring(), &config.hosts[0], &switch.ports[0]);
+    let least = Trips::over(&config.network.wiring(), &config.hosts[0], 0);
     assert!(least.dma_read.as_ns() <= worst(&rows, "completion timeout of the drive"));
     assert!(least.segment.unwrap().as_ns() <= worst(&rows, "TCP retransmission, Linux"));
     assert!(least.dma_read > least.config_read, "host memory is in it");

@@ -15,7 +15,7 @@ use sim::network::CableEnd;
 use sim::pcie::LinkConfig;
 use sim::transport::TransportConfig;
 use sim::world::Attached;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A box of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,9 +65,14 @@ impl Picture {
         let mut picture = Self::default();
         let network = &config.network;
         let mut level_of = vec![3; network.stations.len()];
-        for (_, _, port) in places::ports(config) {
-            if let Some(([host, _], _)) = port.transport.stations() {
-                level_of[host] = 1;
+        let mut switches = BTreeSet::new();
+        for (_, link) in places::links(config) {
+            let Some(([near, far], _)) = link.transport.stations() else { continue };
+            if link.above.is_none() {
+                level_of[near] = 1;
+            }
+            if link.drive.is_none() {
+                switches.insert(far);
             }
         }
         for (host, host_config) in config.hosts.iter().enumerate() {
@@ -89,7 +94,11 @@ impl Picture {
             }
             let name = named(&format!("station {number}"));
             // A host and its interface have one name in the plan.
-            let name = if level == 1 { format!("{name}: Ethernet") } else { name };
+            let name = match level {
+                1 => format!("{name}: Ethernet"),
+                _ if switches.contains(&number) => format!("{name}: switch node"),
+                _ => name,
+            };
             picture.levels[level].push((Node::Station(number), vec![name, more]));
         }
         for (number, bridge) in network.bridges.iter().enumerate() {
@@ -114,27 +123,31 @@ impl Picture {
     }
 
     fn links(&mut self, config: &Config, named: &dyn Fn(&str) -> String) {
-        for (link, (host, number, port)) in places::ports(config).enumerate() {
-            let plain = format!("link {link}");
-            let of_plan = Some(named(&plain)).filter(|name| *name != plain);
-            let name = of_plan.unwrap_or_else(|| port.drive.serial.clone());
-            let [owner, first] = first_port(config, [host, number]);
-            let (top, bottom) = (Node::Host(host), Node::Drive(owner, first));
-            if (owner, first) == (host, number) {
-                self.drive(host, number, &name, port.drive.size);
-            }
-            let over = match &port.transport {
+        for (number, (host, link)) in places::links(config).enumerate() {
+            let over = match link.transport {
                 TransportConfig::Tcp(_) => "TLPs over TCP",
                 TransportConfig::Raw(_) => "TLPs over raw Ethernet",
                 TransportConfig::Pipe(_) => "pipe",
             };
-            match port.transport.stations() {
-                Some((stations, _)) => {
-                    let [above, below] = stations.map(Node::Station);
-                    self.edge(top, above, over.to_owned());
-                    self.edge(below, bottom, pcie(&port.link));
-                }
-                None => self.edge(top, bottom, format!("link {link}: {over}")),
+            let stations = link.transport.stations().map(|(stations, _)| stations);
+            let (top, stations) = (Node::Host(host), stations.map(|both| both.map(Node::Station)));
+            match (link.above, stations) {
+                (None, Some([near, _])) => self.edge(top, near, over.to_owned()),
+                (Some(_), Some([near, far])) => self.edge(near, far, over.to_owned()),
+                _ => {}
+            }
+            let Some((drive, config_of_drive)) = link.drive else { continue };
+            let plain = format!("link {number}");
+            let of_plan = Some(named(&plain)).filter(|name| *name != plain);
+            let name = of_plan.unwrap_or_else(|| config_of_drive.serial.clone());
+            let [owner, first] = first_port(config, [host, drive]);
+            let bottom = Node::Drive(owner, first);
+            if (owner, first) == (host, drive) {
+                self.drive(host, drive, &name, config_of_drive.size);
+            }
+            match stations {
+                Some([_, far]) => self.edge(far, bottom, pcie(link.link)),
+                None => self.edge(top, bottom, format!("{plain}: {over}")),
             }
         }
     }
