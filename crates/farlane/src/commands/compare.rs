@@ -7,12 +7,10 @@ use crate::output::{assign_stdout, note, warning};
 use crate::plan_args::{PlanArgs, TableArgs, refused};
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
-use load::TraceTarget;
 use plan::run::sweep::{self, Sweep};
 use report::span;
 use report::target::Target;
 use rig::{Case, CompareDocument, Comparison, LiveOptions};
-use std::collections::BTreeMap;
 use wire::Duration;
 
 /// Run a plan live and simulated in turns, and report the error of the simulation
@@ -65,14 +63,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     for difference in rig::differences(&cases[0].plan) {
         note(format_args!("{name}: only simulated: {difference}"));
     }
-    let options = LiveOptions {
-        waiting: waiting(args.spin),
-        verify: false,
-        list: false,
-        backing: BTreeMap::new(),
-        credentials: None,
-        trace: TraceTarget::default(),
-    };
+    let options = LiveOptions::new(waiting(args.spin));
     let stop = stop_on_signals()?;
     let text = args.plan.text(&plan);
     let mut tables = args.tables.folders().begin(&text)?;

@@ -5,10 +5,9 @@ use crate::compare::{Quiet, simulated};
 use crate::floor::Floor;
 use crate::run::{LiveOptions, run};
 use live::{Stop, Waiting};
-use load::{Console, TraceTarget};
+use load::Console;
 use plan::{Machine, Plan, Planned};
 use report::{Failure, time};
-use std::collections::BTreeMap;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 use wire::Duration;
@@ -90,7 +89,7 @@ pub fn calibrate(
             *time = floor.reply(POLLED, reply)?;
         }
         let read = |plan: &Planned, waiting| -> Result<u64, Failure> {
-            let live = run(plan, &options(waiting), (&mut Quiet, stop))?;
+            let live = run(plan, &LiveOptions::new(waiting), (&mut Quiet, stop))?;
             Ok(live.hosts[0].config_reads.summary().p50_ns)
         };
         one.direct_ns = read(&direct, POLLED)?;
@@ -103,17 +102,6 @@ pub fn calibrate(
     }
     console.done();
     fit(medians(&all), this_machine(spin), stop)
-}
-
-fn options(waiting: Waiting) -> LiveOptions {
-    LiveOptions {
-        waiting,
-        verify: false,
-        list: false,
-        backing: BTreeMap::new(),
-        credentials: None,
-        trace: TraceTarget::default(),
-    }
 }
 
 /// Returns the medians of the rounds.
@@ -163,7 +151,7 @@ fn fit(measured: Measurements, machine: Machine, stop: &Stop) -> Result<Calibrat
         tlp_ns: direct_ns / 4,
     };
     let polled = Calibration { wake_ns: 0, ..fitted.clone() };
-    let report = simulated(&built(&polled.values())?, None, stop)?;
+    let (report, _) = simulated(&built(&polled.values())?, stop)?;
     // Two nodes receive and send.
     fitted.turn_ns = polled_ns.saturating_sub(report.latency_ns.p50) / 4;
     Ok(fitted)
@@ -250,7 +238,7 @@ mod tests {
             tlp_ns: 200,
         };
         let read = |machine: &Calibration| {
-            simulated(&built(&machine.values()).unwrap(), None, &stop).unwrap().latency_ns.p50
+            simulated(&built(&machine.values()).unwrap(), &stop).unwrap().0.latency_ns.p50
         };
         let way = |reply: u64| 2 * (reply * 400 / 1000 + (reply.div_ceil(SEGMENT) - 1) * 300);
         let waiting_ns = read(&machine);

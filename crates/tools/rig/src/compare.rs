@@ -9,11 +9,13 @@ use live::Stop;
 use load::{Console, TraceFile, TraceTarget};
 use plan::Planned;
 use plan::run::document::{SimLatency, SimReport};
+use plan::run::phases::words;
 use plan::run::tables::{RowOrigin, Tables};
-use plan::run::{Measured, RunOptions, Seeds, Watch};
+use plan::run::{LiveResults, RunError, RunOptions, Seeds, Watch};
 use plan::simulate::limits::Assumptions;
 use plan::simulate::{OutputFiles, node_name};
 use report::{Failure, Outcome};
+use sim::measure::CommandRecord;
 use std::path::{Path, PathBuf};
 
 /// A plan to compare, with the settings that distinguish it from others.
@@ -144,8 +146,7 @@ impl Comparison<'_> {
             into.live.push(Figures::from(&document));
             (document, result.hosts.into_iter().flat_map(|host| host.list).collect())
         } else {
-            let (document, commands) =
-                plan::run::once(&plan, &|| stop.is_set()).map_err(|failed| Failure(failed.why))?;
+            let (document, commands) = simulated(&plan, stop)?;
             if document.interrupted {
                 return Ok(());
             }
@@ -165,8 +166,7 @@ impl Comparison<'_> {
 impl Case {
     /// Returns the settings, such as `link.rate=1G drive.mps=256`.
     pub fn words(&self) -> String {
-        let words: Vec<_> = self.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        words.join(" ")
+        words("", &self.set)
     }
 }
 
@@ -176,7 +176,7 @@ impl Console for Quiet {}
 
 /// Returns the document of a live run.
 fn document(plan: &Planned, run: &LiveRun) -> SimReport {
-    let measurements = Measured {
+    let measurements = LiveResults {
         report: run.report(plan),
         commands: Vec::new(),
         remarks: Vec::new(),
@@ -186,32 +186,28 @@ fn document(plan: &Planned, run: &LiveRun) -> SimReport {
     measurements.document(plan, "")
 }
 
-/// Returns options of a run without outputs, except for a trace.
-fn quiet_options(trace: Option<PathBuf>) -> RunOptions {
-    let requested = OutputFiles { trace, ..OutputFiles::default() };
-    let assumed = Assumptions::default();
-    RunOptions {
+/// Simulates a plan. Returns its document and its commands.
+pub fn simulated(plan: &Planned, stop: &Stop) -> Result<(SimReport, Vec<CommandRecord>), Failure> {
+    plan::run::once(plan, &|| stop.is_set()).map_err(|failed| Failure(failed.why))
+}
+
+/// Simulates a plan, and records it into `trace`.
+fn record(plan: &Planned, trace: PathBuf, stop: &Stop) -> Outcome {
+    let options = RunOptions {
         name: String::new(),
-        requested,
-        assumed,
+        requested: OutputFiles { trace: Some(trace), ..OutputFiles::default() },
+        assumed: Assumptions::default(),
         text: String::new(),
         phases: None,
         tables: None,
-    }
-}
-
-/// Simulates a plan, and records it.
-pub fn simulated(
-    plan: &Planned,
-    trace: Option<PathBuf>,
-    stop: &Stop,
-) -> Result<SimReport, Failure> {
+    };
     let watch = Watch { is_stopped: &|| stop.is_set(), progress: &|_| {} };
     let seeds = Seeds { first: Some(plan.config.seed), runs: Some(1) };
-    plan::run::run(plan, &seeds, &quiet_options(trace), &watch).map_err(|error| match error {
-        plan::run::RunError::Failed(failed, _) => Failure(failed.why),
-        plan::run::RunError::Plan(error) => Failure(error.to_string()),
-        plan::run::RunError::Usage(why) => Failure(why),
+    let ran = plan::run::run(plan, &seeds, &options, &watch);
+    ran.map(drop).map_err(|error| match error {
+        RunError::Failed(failed, _) => Failure(failed.why),
+        RunError::Plan(error) => Failure(error.to_string()),
+        RunError::Usage(why) => Failure(why),
     })
 }
 
@@ -224,7 +220,7 @@ fn compare_stages(plan: &Planned, options: &LiveOptions, stop: &Stop) -> Result<
         ..options.clone()
     };
     run(plan, &traced, (&mut Quiet, stop))?;
-    simulated(plan, Some(sim.clone()), stop)?;
+    record(plan, sim.clone(), stop)?;
     let files = |first: &Path| -> Vec<PathBuf> { traces(plan, 0, first) };
     let compared = TraceComparison::new([&files(&live), &files(&sim)], &Selection::default())?;
     Ok(compared.into_compared())

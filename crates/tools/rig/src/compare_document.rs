@@ -3,6 +3,7 @@
 use crate::compare::{Case, CaseRounds, Figures, Rounds};
 use analysis::trace::MeasureKind;
 use plan::Machine;
+use plan::run::phases::words;
 use report::document::{INTERRUPTED, finish_with_data, rounded};
 use report::{Align, Column, Page, Table, time};
 use schemars::JsonSchema;
@@ -151,8 +152,8 @@ impl CompareDocument {
             ),
         }
         for (case, rounds) in cases.iter().zip(&rounds.cases).filter(|(_, one)| one.failures > 0) {
-            let words = case.words();
-            warnings.push(format!("{} live commands failed: {words}", rounds.failures));
+            let set = case.words();
+            warnings.push(format!("{} live commands failed: {set}", rounds.failures));
         }
         let cases = cases.iter().zip(&rounds.cases);
         Self {
@@ -221,9 +222,8 @@ impl CompareDocument {
         heads.extend(["live IOPS", "sim IOPS", "error"].map(|name| (name, Align::Right)));
         let mut table = Table::new(&heads);
         for case in &self.cases {
-            let figure = |name| case.figures.iter().find(|figure| figure.measure == name);
             let cells = |name, interval: bool| -> Vec<String> {
-                let Some(figure) = figure(name) else {
+                let Some(figure) = case.figure(name) else {
                     return vec!["–".to_owned(); if interval { 4 } else { 3 }];
                 };
                 let value = |value: u64| match name {
@@ -244,7 +244,8 @@ impl CompareDocument {
     }
 }
 
-fn percent(error: Option<ErrorEstimate>) -> String {
+/// Formats an error.
+pub fn percent(error: Option<ErrorEstimate>) -> String {
     error.map_or_else(|| "–".into(), |error| format!("{:+.1} %", error.percent))
 }
 
@@ -279,10 +280,15 @@ impl CompareCase {
         Self { set, figures, stages: stages(rounds), failures: rounds.failures }
     }
 
+    /// Returns a measure.
+    pub fn figure(&self, measure: &str) -> Option<&WorldFigure> {
+        self.figures.iter().find(|figure| figure.measure == measure)
+    }
+
     /// Returns the settings in words.
     pub fn heading(&self) -> String {
-        let words: Vec<_> = self.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        if words.is_empty() { "plan".to_owned() } else { words.join(" ") }
+        let set: Vec<_> = self.set.clone().into_iter().collect();
+        if set.is_empty() { "plan".to_owned() } else { words("", &set) }
     }
 
     fn stage_table(&self) -> Table {

@@ -1,6 +1,6 @@
 //! The pictures of a comparison: one row per case, live and simulated values as dots.
 
-use crate::compare_document::{CompareCase, CompareDocument};
+use crate::compare_document::{CompareCase, CompareDocument, percent};
 use report::{Axis, DotRow, Dots, Scale, time};
 
 /// A measure, the title of its picture, and a function that formats a value.
@@ -19,14 +19,12 @@ fn picture(
     document: &CompareDocument,
     (measure, title, format): Figure,
 ) -> Option<(String, String, String)> {
-    let values = |case: &CompareCase| -> Option<[f64; 2]> {
-        let figure = case.figures.iter().find(|figure| figure.measure == measure)?;
-        Some([figure.live as f64, figure.sim as f64])
+    let values = |case: &CompareCase| {
+        case.figure(measure).map(|figure| [figure.live, figure.sim].map(|one| one as f64))
     };
     let row = |case: &CompareCase| {
-        let [live, sim] = values(case)?;
-        let note = format!("{:+.1} %", (sim / live - 1.0) * 100.0);
-        let values = vec![vec![live], vec![sim]];
+        let values = values(case)?.map(|value| vec![value]).to_vec();
+        let note = percent(case.figure(measure)?.error);
         Some(DotRow { name: case.heading(), note, bad: false, values, interval: None })
     };
     let rows: Vec<_> = document.cases.iter().filter_map(row).collect();
@@ -40,4 +38,30 @@ fn picture(
     let series = vec!["live".to_owned(), "simulated".to_owned()];
     let dots = Dots { title: title.to_owned(), axis, series, rows, limit: None };
     Some((title.to_owned(), "at the right: error of the simulation".into(), dots.html()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare_document::{ErrorEstimate, FloorSummary, WorldFigure};
+
+    #[test]
+    fn label_of_a_picture_is_the_error_of_the_table() {
+        let error = Some(ErrorEstimate { percent: -3.25, interval: None });
+        let figure = WorldFigure { measure: "p50_ns", live: 1000, sim: 900, error };
+        let (set, stages) = (Default::default(), Vec::new());
+        let case = CompareCase { set, figures: vec![figure], stages, failures: 0 };
+        let document = CompareDocument {
+            schema: 1,
+            plan: String::new(),
+            plan_text: String::new(),
+            interrupted: false,
+            rounds: 1,
+            floor: FloorSummary::default(),
+            warnings: Vec::new(),
+            cases: vec![case],
+        };
+        let [(.., picture)] = &all(&document)[..] else { panic!("one picture") };
+        assert!(picture.contains(&percent(error)), "{picture}");
+    }
 }

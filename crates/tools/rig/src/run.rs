@@ -242,6 +242,18 @@ impl FarEnd {
 }
 
 impl LiveOptions {
+    /// Creates options of a run that only measures: with drives in RAM, without keys and traces.
+    pub fn new(waiting: Waiting) -> Self {
+        Self {
+            waiting,
+            verify: false,
+            list: false,
+            backing: BTreeMap::new(),
+            credentials: None,
+            trace: TraceTarget::default(),
+        }
+    }
+
     /// Returns the namespaces of a drive; `None` for the name of a drive without a tunnel.
     fn backing(&self, name: Option<&str>, drive: &DriveConfig) -> Vec<Backing> {
         let given = name.and_then(|name| self.backing.get(name));

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use load::{TraceFile, TraceTarget};
 use plan::Planned;
-use plan::run::Measured;
+use plan::run::LiveResults;
 use plan::run::tables::RowOrigin;
 use report::span;
 use report::target::Target;
@@ -135,7 +135,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     };
     let report = run.report(&planned);
     let only = |text| format!("only simulated: {text}");
-    let measurements = Measured {
+    let measurements = LiveResults {
         report,
         remarks: differences.into_iter().map(only).collect(),
         traces: trace.map_or_else(Vec::new, |trace| traces(&planned, &trace)),

@@ -2,7 +2,7 @@
 //! combination of a sweep. Each fills one JSON document, from which text and page are made.
 
 pub mod document;
-mod measured;
+mod live;
 mod once;
 pub mod over_seeds;
 mod parts;
@@ -17,7 +17,7 @@ pub mod text;
 
 use crate::{KeyError, Plan, Planned};
 use document::{FailedRun, SimReport};
-pub use measured::Measured;
+pub use live::LiveResults;
 pub use once::once;
 pub use parts::RunTables;
 use pool::Extras;

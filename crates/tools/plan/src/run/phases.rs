@@ -121,7 +121,7 @@ pub fn run(
     let failed = |(at, mut failed): (usize, Failed)| {
         let document = FailedRun::new(&options, &trials.plans[at], &failed);
         if at > 0 {
-            failed.why = format!("{}; trial {at}: {}", failed.why, words(trials.set(at)));
+            failed.why = format!("{}; trial {at}: {}", failed.why, words("--set ", trials.set(at)));
         }
         RunError::Failed(failed, Box::new(document))
     };
@@ -149,9 +149,10 @@ pub fn run(
     Ok((document, is_written))
 }
 
-/// Formats the options that repeat a trial, or a combination of a sweep.
-pub fn words<'a>(set: impl IntoIterator<Item = &'a (String, String)>) -> String {
-    let word = |(key, value): &(String, String)| format!("--set {key}={value}");
+/// Formats settings, each after `prefix`: with `--set ` as the options that repeat a trial, or a
+/// combination of a sweep.
+pub fn words<'a>(prefix: &str, set: impl IntoIterator<Item = &'a (String, String)>) -> String {
+    let word = |(key, value): &(String, String)| format!("{prefix}{key}={value}");
     set.into_iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
@@ -240,7 +241,7 @@ impl Phases {
             0 => "trial 0: the plan as it is written".to_owned(),
             number => {
                 let set: Vec<_> = trial.set.clone().into_iter().collect();
-                format!("trial {number}: {}", words(&set))
+                format!("trial {number}: {}", words("--set ", &set))
             }
         };
         self.trials.iter().map(line).collect()

@@ -206,13 +206,12 @@ impl Point {
 
     /// Returns the settings as text.
     fn settings(&self) -> String {
-        let setting = |(key, value): &(String, String)| format!("{key}={value}");
-        self.set.iter().map(setting).collect::<Vec<_>>().join(" ")
+        words("", &self.set)
     }
 
     fn words(&self, trial: usize) -> String {
         let phase = self.trials.as_ref().map_or(&[][..], |trials| trials.set(trial));
-        words(self.set.iter().chain(phase))
+        words("--set ", self.set.iter().chain(phase))
     }
 }
 

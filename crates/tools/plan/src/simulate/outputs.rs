@@ -9,7 +9,7 @@ use super::requirements;
 use super::timeline::{Chosen, PortTimeline, Timelines};
 use super::trace::TraceFiles;
 use super::{Observers, Shared};
-use crate::run::Measured;
+use crate::run::LiveResults;
 use report::target::Target;
 use report::{Failure, Outcome};
 use sim::Config;
@@ -90,7 +90,7 @@ impl Outputs {
     /// If a trace cannot be read.
     pub fn page(
         config: &Config,
-        run: &Measured,
+        run: &LiveResults,
         requirements: &[requirements::Row],
         words: &PageLabels<'_>,
     ) -> Result<String, Failure> {

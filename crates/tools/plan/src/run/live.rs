@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// The results of a live run of a plan.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct LiveResults {
     /// The results; without digest, links and queues.
     pub report: Report,
     /// Every command, without times by stage.
@@ -25,7 +25,7 @@ pub struct Measured {
     pub interrupted: bool,
 }
 
-impl Measured {
+impl LiveResults {
     /// Returns the document of the run; `name` is the file of the plan.
     pub fn document(&self, planned: &Planned, name: &str) -> SimReport {
         let results = Results {
