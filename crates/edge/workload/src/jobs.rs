@@ -203,10 +203,11 @@ impl Jobs {
         self.tally
     }
 
-    /// Stops the jobs: no more transfers begin. [`Work::is_done`] returns true after the transfers
-    /// in flight have ended.
+    /// Stops the jobs: no more transfers begin, also not those that wait for a lost drive.
+    /// [`Work::is_done`] returns true after the transfers in flight have ended.
     pub fn stop(&mut self) {
         self.stopped = true;
+        self.in_flight -= std::mem::take(&mut self.parked).len();
         self.agenda.retain(|action| !matches!(action, Action::Issue { .. }));
     }
 

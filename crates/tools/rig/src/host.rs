@@ -14,6 +14,7 @@ use sim::world::HostConfig;
 use stats::Latency;
 use stats::random::Random;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -147,6 +148,9 @@ pub struct RunningHost<A> {
     driver: initiator::Settings,
     slots: Vec<OwnSlot>,
     drivers: Vec<SharedDriver>,
+    /// Drives whose links are up again and whose functions are not ready, with the time at which
+    /// that is an error.
+    returning: BTreeMap<usize, Instant>,
     clock: Clock,
 }
 
@@ -161,32 +165,36 @@ impl<A: Attached + Links> RunningHost<A> {
         driver: initiator::Settings,
     ) -> Result<Self, Failure> {
         let functions = nvme_functions(&host.hierarchy);
-        let (slots, drivers) = (Vec::new(), Vec::new());
-        let mut made = Self { host, driver, slots, drivers, clock };
+        let (slots, drivers, returning) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut made = Self { host, driver, slots, drivers, returning, clock };
         for (number, (node, port)) in functions.into_iter().enumerate() {
             let BringUp { enumeration, bus, .. } = made.host.bring_up_with(driver);
             let owner = live::random_number() as u32 | 1;
             made.slots.push(OwnSlot::new(port, node, bus, slot::Settings { enumeration, owner }));
-            made.ready(number)?;
+            made.returning.insert(number, clock.now() + PATIENCE);
+            while made.ready(number)?.is_none() {
+                made.host.turn()?;
+            }
             let driver = made.attach(number)?;
             made.drivers.push(Rc::new(RefCell::new(driver)));
         }
         Ok(made)
     }
 
-    /// Waits until the function of a drive is ready. Returns whether it has new contents.
-    fn ready(&mut self, drive: usize) -> Result<bool, Failure> {
-        let until = self.clock.now() + PATIENCE;
-        loop {
-            if self.clock.now() > until {
-                let seconds = PATIENCE.as_ns() / 1_000_000_000;
-                return Err(Failure(format!("drive {drive}: not ready within {seconds} s")));
-            }
-            if let Some(ready) = self.slots[drive].poll(self.clock.now()) {
-                return ready.map_err(|why| Failure(format!("drive {drive}: {why}")));
-            }
-            self.host.turn()?;
+    /// Returns whether the function of a returning drive has new contents; `None` until the function
+    /// is ready.
+    fn ready(&mut self, drive: usize) -> Result<Option<bool>, Failure> {
+        let Some(until) = self.returning.get(&drive) else { return Ok(None) };
+        let now = self.clock.now();
+        if let Some(ready) = self.slots[drive].poll(now) {
+            self.returning.remove(&drive);
+            return ready.map(Some).map_err(|why| Failure(format!("drive {drive}: {why}")));
         }
+        if now > *until {
+            let seconds = PATIENCE.as_ns() / 1_000_000_000;
+            return Err(Failure(format!("drive {drive}: not ready within {seconds} s")));
+        }
+        Ok(None)
     }
 
     fn attach(&mut self, drive: usize) -> Result<Driver, Failure> {
@@ -336,7 +344,13 @@ impl<A: Attached + Links> RunningHost<A> {
             }
             self.turn(&mut jobs, all.clone(), Some(look))?;
             while let Some((drive, up)) = self.host.machine.attached_mut().change() {
-                self.link_changed(drive, up, &mut jobs, &mut commands)?;
+                self.link_changed(drive, up, &mut jobs, &mut commands);
+            }
+            for drive in all.clone() {
+                if let Some(new_contents) = self.ready(drive)? {
+                    let driver = self.attach(drive)?;
+                    jobs.drive_restored(self.clock.now(), drive, driver, new_contents);
+                }
             }
             let now = self.clock.now();
             if now >= look {
@@ -360,25 +374,23 @@ impl<A: Attached + Links> RunningHost<A> {
     }
 
     /// Handles a change of the link of a drive. Commands to a lost drive fail; a drive that comes
-    /// back is brought up again.
+    /// back is prepared while other drives work.
     fn link_changed(
         &mut self,
         drive: usize,
         up: bool,
         jobs: &mut Jobs,
         commands: &mut CommandRecorder,
-    ) -> Outcome {
-        let Some(slot) = self.slots.get_mut(drive) else { return Ok(()) };
-        if !up {
+    ) {
+        let Some(slot) = self.slots.get_mut(drive) else { return };
+        if up {
+            slot.link_up();
+            self.returning.insert(drive, self.clock.now() + PATIENCE);
+        } else {
             slot.link_down();
+            self.returning.remove(&drive);
             jobs.drive_lost(self.clock.now(), drive, commands);
-            return Ok(());
         }
-        slot.link_up();
-        let new_contents = self.ready(drive)?;
-        let driver = self.attach(drive)?;
-        jobs.drive_restored(self.clock.now(), drive, driver, new_contents);
-        Ok(())
     }
 
     fn config_reads(

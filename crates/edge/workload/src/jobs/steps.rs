@@ -51,7 +51,11 @@ impl Jobs {
     ) {
         let queue = self.jobs[number].queue;
         if self.jobs[number].slots[slot].parts.iter().any(|part| self.missing[part.drive]) {
-            return self.parked.push((number, slot));
+            match self.stopped {
+                true => self.in_flight -= 1,
+                false => self.parked.push((number, slot)),
+            }
+            return;
         }
         let parts = std::mem::take(&mut self.jobs[number].slots[slot].parts);
         for part in &parts {
