@@ -74,12 +74,18 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let calibrated = cases[0].plan.calibration.as_ref();
     let machines = (calibrated, &here);
     let document = CompareDocument::new((&name, text.clone()), &cases, &rounds, machines);
-    document.warnings.iter().for_each(|text| warning(format_args!("{name}: {text}")));
+    let failure = rounds.failure.map(|failure| failure.to_string());
+    for text in document.warnings.iter().filter(|text| Some(*text) != failure.as_ref()) {
+        warning(format_args!("{name}: {text}"));
+    }
     match args.json {
         true => println!("{}", json(&document)),
         false => print!("{}", document.text()),
     }
     let paged = args.html.as_ref().map_or(Ok(()), |target| target.write(&document.page()));
     tables.map_or(Ok(()), |tables| tables.finish(&text)).and(paged)?;
-    Ok(Ended::unless(document.interrupted))
+    match failure {
+        Some(why) => Err(Failure(format!("{name}: {why}"))),
+        None => Ok(Ended::unless(document.interrupted)),
+    }
 }

@@ -2,12 +2,13 @@
 
 use crate::support::process::{cannot, wait_until};
 use crate::support::program::{
-    document, fails, is_wrong_usage, node, page, plan_of, run, scratch, text,
+    document, fails, is_wrong_usage, node, page, parsed, plan_of, run, scratch, text,
 };
 use live::net::Namespace;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::Path;
+use std::time::Duration;
 
 /// A bridge between a host with two drives and their node; every read is compared.
 const BRIDGED: &str = r#"
@@ -133,6 +134,71 @@ fn cut_cable_loses_the_link_and_its_return_continues_the_workload() {
     let errors = String::from_utf8(output.stderr).unwrap();
     for part in ["cable switch to store cut", "cable switch to store repaired"] {
         assert!(errors.contains(part), "{errors}");
+    }
+}
+
+#[test]
+fn one_signal_ends_a_host_whose_drive_stays_lost() {
+    if !has_namespaces("a drive that stays lost") {
+        return;
+    }
+    let folder = scratch("live-lost");
+    let plan = BRIDGED.replace("iodepth", "runtime = \"100s\"\ntime_based = \"on\"\niodepth");
+    let plan = plan.replace("b = \"store\"\n", "b = \"store\"\ncuts = [\"100ms..\"]\n");
+    let mut process = node(&["live", &written(&folder, &plan), "--local", "--json"]);
+    process.line("cable switch to store cut");
+    // The link is lost after 800 ms.
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(process.interrupt().code(), Some(130));
+    let live = parsed(&process.stdout.text());
+    assert!(live["hosts"][0]["failures"].as_u64() > Some(0), "{live}");
+    assert_eq!(live["interrupted"], true);
+}
+
+#[test]
+fn host_that_fails_keeps_the_results_of_the_other_host() {
+    if !has_namespaces("a host that fails") {
+        return;
+    }
+    // The buffers of the second host do not fit, which is found after the start.
+    let plan = r#"
+transport = "tcp"
+drive.preset = "ram"
+drive.size = "16MiB"
+drives.a = {}
+drives.b = {}
+nodes.store = {}
+bridges.switch = {}
+[hosts.one]
+drives = ["a"]
+workload = { rw = "randread", iodepth = 4, size = "512KiB" }
+[hosts.two]
+drives = ["b"]
+memory = "4MiB"
+workload = { rw = "read", bs = "1MiB", iodepth = 8, size = "8MiB" }
+"#;
+    let folder = scratch("live-failing-host");
+    for swapped in [false, true] {
+        // The names of the tunnels do not depend on the order of the hosts.
+        let plan = match swapped {
+            false => plan.to_owned(),
+            true => plan.replace("hosts.one", "hosts.zero").replace("hosts.two", "hosts.failing"),
+        };
+        let output = run(&["live", &written(&folder, &plan), "--local", "--json"]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        let last = errors.lines().last().unwrap();
+        assert!(last.starts_with("farlane: host ") && last.contains("too small"), "{errors}");
+        let live = parsed(&String::from_utf8(output.stdout).unwrap());
+        assert!(live["remarks"].to_string().contains("failed: host "), "{live}");
+        let hosts = live["hosts"].as_array().unwrap();
+        let commands: Vec<_> = hosts.iter().map(|host| host["commands"].as_u64()).collect();
+        assert!(commands.contains(&Some(128)) && commands.contains(&Some(0)), "{live}");
+        let frames = |name: &str| {
+            let all = live["tunnels"].as_array().unwrap();
+            all.iter().find(|one| one["tunnel"] == name).unwrap()["frames"].as_u64()
+        };
+        assert!(frames("a down") > Some(0) && frames("b down") == Some(0), "{live}");
     }
 }
 

@@ -89,7 +89,7 @@ pub fn calibrate(
             *time = floor.reply(POLLED, reply)?;
         }
         let read = |plan: &Planned, waiting| -> Result<u64, Failure> {
-            let live = run(plan, &LiveOptions::new(waiting), (&mut Quiet, stop))?;
+            let live = run(plan, &LiveOptions::new(waiting), (&mut Quiet, stop))?.whole()?;
             Ok(live.hosts[0].config_reads.summary().p50_ns)
         };
         one.direct_ns = read(&direct, POLLED)?;

@@ -67,6 +67,8 @@ pub struct Rounds {
     pub cases: Vec<CaseRounds>,
     /// Whether a signal ended the rounds.
     pub interrupted: bool,
+    /// Why the rounds ended early. The results are those of the complete rounds before.
+    pub failure: Option<Failure>,
 }
 
 /// What to compare.
@@ -86,7 +88,7 @@ impl Comparison<'_> {
     /// the next seed.
     ///
     /// # Errors
-    /// If a run fails.
+    /// If a run of the first round fails.
     pub fn run(
         &mut self,
         cases: &[Case],
@@ -94,21 +96,49 @@ impl Comparison<'_> {
     ) -> Result<Rounds, Failure> {
         let mut all = Rounds::default();
         all.cases.resize_with(cases.len(), CaseRounds::default);
+        let floor = Floor::new(&cases[0].plan)?;
+        let failure = self.rounds(cases, &floor, &mut all, (console, stop)).err();
+        console.done();
+        all.interrupted = stop.is_set();
+        if failure.is_some() {
+            let runs = all.cases.iter().map(|case| case.live.len().min(case.sim.len()));
+            let complete = runs.min().unwrap_or(0);
+            for case in &mut all.cases {
+                case.live.truncate(complete);
+                case.sim.truncate(complete);
+            }
+            all.floor.truncate(complete);
+        }
+        match failure {
+            Some(failure) if all.floor.is_empty() => Err(failure),
+            failure => Ok(Rounds { failure, ..all }),
+        }
+    }
+
+    /// Runs the rounds until one fails or a signal ends them.
+    fn rounds(
+        &mut self,
+        cases: &[Case],
+        floor: &Floor,
+        all: &mut Rounds,
+        (console, stop): (&mut dyn Console, &Stop),
+    ) -> Outcome {
         let (rounds, count) = (self.rounds, cases.len());
         for round in 0..rounds {
+            let failed =
+                |Failure(why)| Failure(format!("round {} of {rounds} failed: {why}", round + 1));
             console.progress(&format!("round {} of {rounds}: raw TCP", round + 1));
-            all.floor.push(Floor::new(&cases[0].plan)?.measure(self.options.waiting)?);
+            all.floor.push(floor.measure(self.options.waiting).map_err(failed)?);
             for (number, case) in cases.iter().enumerate() {
                 if stop.is_set() {
-                    all.interrupted = true;
-                    return Ok(all);
+                    return Ok(());
                 }
                 let (at, case_at) = (round + 1, number + 1);
                 console.progress(&format!("round {at} of {rounds}, case {case_at} of {count}"));
                 let into = &mut all.cases[number];
                 // The order alternates, so that neither world profits from a warm machine.
                 for live in [round % 2 == 0, round % 2 != 0] {
-                    self.round(case, (round, live), into, stop)?;
+                    self.round(case, (round, live), into, stop).map_err(failed)?;
                 }
             }
         }
@@ -117,11 +147,12 @@ impl Comparison<'_> {
                 break;
             }
             console.progress(&format!("stages of case {} of {count}", number + 1));
-            all.cases[number].stages = Some(compare_stages(&case.plan, &self.options, stop)?);
+            let failed =
+                |Failure(why)| Failure(format!("stages of case {} failed: {why}", number + 1));
+            let compared = compare_stages(&case.plan, &self.options, stop).map_err(failed)?;
+            all.cases[number].stages = Some(compared);
         }
-        console.done();
-        all.interrupted = stop.is_set();
-        Ok(all)
+        Ok(())
     }
 
     /// Runs one case in one world.
@@ -136,7 +167,7 @@ impl Comparison<'_> {
         let plan = case.plan.clone().with_seed(seed);
         let (document, commands) = if live {
             let options = LiveOptions { list: self.tables.is_some(), ..self.options.clone() };
-            let result = run(&plan, &options, (&mut Quiet, stop))?;
+            let result = run(&plan, &options, (&mut Quiet, stop))?.whole()?;
             if result.interrupted {
                 return Ok(());
             }
@@ -219,7 +250,7 @@ fn compare_stages(plan: &Planned, options: &LiveOptions, stop: &Stop) -> Result<
         trace: TraceTarget::new(Some(TraceFile::new(live.clone())), |_| {}),
         ..options.clone()
     };
-    run(plan, &traced, (&mut Quiet, stop))?;
+    run(plan, &traced, (&mut Quiet, stop))?.whole()?;
     record(plan, sim.clone(), stop)?;
     let files = |first: &Path| -> Vec<PathBuf> { traces(plan, 0, first) };
     let compared = TraceComparison::new([&files(&live), &files(&sim)], &Selection::default())?;
@@ -238,4 +269,49 @@ pub fn traces(plan: &Planned, host: usize, first: &Path) -> Vec<PathBuf> {
     let nodes = (0..config.links().len()).map(|link| with(&own, &node_name(config, link)));
     // A drive without a tunnel records nothing.
     [own.clone()].into_iter().chain(nodes).filter(|file| file.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use live::Waiting;
+    use live::net::Namespace;
+    use plan::Plan;
+    use storage::media::Backing;
+
+    /// Removes a file at the beginning of the third round.
+    struct Remover(PathBuf);
+
+    impl Console for Remover {
+        fn progress(&mut self, text: &str) {
+            if text.starts_with("round 3") && self.0.exists() {
+                std::fs::remove_file(&self.0).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn round_that_fails_keeps_the_rounds_before() {
+        if Namespace::new().is_err() {
+            return eprintln!("rounds are not tested: no network namespaces");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let text = "machine = \"farlane\"\n[workload]\nrw = \"read\"\nsize = \"64KiB\"\n";
+        let plan = Plan::parse("plan.toml", text).and_then(|plan| plan.build()).unwrap();
+        let path = folder.path().join("disk");
+        std::fs::File::create(&path).unwrap().set_len(1 << 20).unwrap();
+        let disk = Backing::File { path: path.clone(), options: Default::default() };
+        let mut options = LiveOptions::new(Waiting::Block);
+        options.backing.insert(plan.links[0].clone(), vec![disk]);
+        let cases = [Case { set: Vec::new(), plan }];
+        let mut comparison = Comparison { options, rounds: 4, stages: true, tables: None };
+        let stop = Stop::new().unwrap();
+        let mut remover = Remover(path);
+        let all = comparison.run(&cases, (&mut remover, &stop)).unwrap();
+        let failure = all.failure.expect("a failure").to_string();
+        assert!(failure.starts_with("round 3 of 4 failed: "), "{failure}");
+        assert_eq!([all.floor.len(), all.cases[0].live.len(), all.cases[0].sim.len()], [2; 3]);
+        // Without a complete round, the failure is all.
+        assert!(comparison.run(&cases, (&mut remover, &stop)).is_err());
+    }
 }

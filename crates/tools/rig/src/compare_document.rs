@@ -35,7 +35,8 @@ pub struct CompareDocument {
     pub rounds: usize,
     /// Raw TCP over the network of the first case.
     pub floor: FloorSummary,
-    /// Why the errors may be those of the machine rather than of the model, if so.
+    /// Why the errors may be those of the machine rather than of the model, and why rounds are
+    /// missing, if so.
     pub warnings: Vec<String>,
     /// The cases: combinations of `--sweep`.
     pub cases: Vec<CompareCase>,
@@ -155,6 +156,7 @@ impl CompareDocument {
             let set = case.words();
             warnings.push(format!("{} live commands failed: {set}", rounds.failures));
         }
+        warnings.extend(rounds.failure.as_ref().map(ToString::to_string));
         let cases = cases.iter().zip(&rounds.cases);
         Self {
             schema: SCHEMA,

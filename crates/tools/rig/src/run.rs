@@ -32,6 +32,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration as Pause;
 use storage::media::Backing;
 use switch::congestion::Config as Congestion;
+use switch::tunnel::Counters;
 use wire::trace::NodeRole;
 use wire::{Duration, Instant};
 
@@ -59,6 +60,18 @@ pub struct LiveRun {
     pub hosts: Vec<HostResult>,
     /// Whether a signal ended the run.
     pub interrupted: bool,
+    /// Why results of a host are missing.
+    pub failure: Option<Failure>,
+}
+
+impl LiveRun {
+    /// Returns the results of a run without failure.
+    ///
+    /// # Errors
+    /// The failure of a host.
+    pub fn whole(mut self) -> Result<Self, Failure> {
+        self.failure.take().map_or(Ok(self), Err)
+    }
 }
 
 /// Time from the start of a run with faults to the start of the workloads: hosts bring their drives
@@ -77,10 +90,11 @@ enum HostEvent {
     Ended(Result<Box<HostResult>, Failure>),
 }
 
-/// Runs every node of a plan in network namespaces of this machine, until all workloads end.
+/// Runs every node of a plan in network namespaces of this machine, until all workloads end. After
+/// the start of the workloads, other hosts go on without a host that fails.
 ///
 /// # Errors
-/// If the network cannot be created, a node does not start, or a machine fails.
+/// If the network cannot be created, a node does not start, or no host has results.
 pub fn run(
     plan: &Planned,
     options: &LiveOptions,
@@ -344,8 +358,15 @@ impl<'a> Hosts<'a> {
             Err(failure) => (Vec::new(), Some(failure)),
         };
         let (count, mut ready) = (threads.len(), 0);
-        let mut hosts: Vec<HostResult> = Vec::new();
-        hosts.resize_with(plan.hosts.len(), HostResult::default);
+        // A host without results keeps the numbers of its links.
+        let missing = |host| {
+            let links = plan.tunnel_links();
+            let own = links.filter(|link| (link.host, link.link.above) == (host, None));
+            let tunnels = own.map(|_| Counters::default()).collect();
+            HostResult { tunnels, ..HostResult::default() }
+        };
+        let mut hosts: Vec<HostResult> = (0..plan.hosts.len()).map(missing).collect();
+        let mut has_results = false;
         let mut started = None;
         let mut cuts = network.map_or_else(Cuts::none, |_| Cuts::new(plan));
         let shifted = |fault: Fault| fault.kind != FaultKind::LinkDown;
@@ -362,10 +383,17 @@ impl<'a> Hosts<'a> {
             let wait = elapsed(started).map_or(soon, |elapsed| cuts.pause(elapsed, LOOK));
             match received.recv_timeout(wait) {
                 Ok((_, HostEvent::Ready)) => ready += 1,
-                Ok((host, HostEvent::Ended(Ok(result)))) => hosts[host] = *result,
+                Ok((host, HostEvent::Ended(Ok(result)))) => {
+                    hosts[host] = *result;
+                    has_results = started.is_some();
+                }
                 Ok((host, HostEvent::Ended(Err(Failure(why))))) => {
-                    shared.stop();
-                    failure.get_or_insert(Failure(format!("host {}: {why}", plan.hosts[host])));
+                    let why = format!("host {}: {why}", plan.hosts[host]);
+                    match started {
+                        None => shared.stop(),
+                        Some(_) => console.line(&why),
+                    }
+                    failure.get_or_insert(Failure(why));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -398,8 +426,8 @@ impl<'a> Hosts<'a> {
         threads.into_iter().for_each(|thread| drop(thread.join()));
         console.done();
         match failure {
-            Some(failure) => Err(failure),
-            None => Ok(LiveRun { hosts, interrupted: stop.is_set() }),
+            Some(failure) if !has_results => Err(failure),
+            failure => Ok(LiveRun { hosts, interrupted: stop.is_set(), failure }),
         }
     }
 }

@@ -135,9 +135,10 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     };
     let report = run.report(&planned);
     let only = |text| format!("only simulated: {text}");
+    let failed = run.failure.as_ref().map(|why| format!("failed: {why}"));
     let measurements = LiveResults {
         report,
-        remarks: differences.into_iter().map(only).collect(),
+        remarks: differences.into_iter().map(only).chain(failed).collect(),
         traces: trace.map_or_else(Vec::new, |trace| traces(&planned, &trace)),
         interrupted: run.interrupted,
         commands: run.hosts.into_iter().flat_map(|host| host.list).collect(),
@@ -160,7 +161,10 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         .map_or(Ok(()), |target| target.write(&measurements.page(&planned, &name, &text)?));
     let wrong: u64 = document.hosts.iter().map(|host| host.mismatches).sum();
     match wrong {
-        0 => tabled.and(paged).map(|()| document.ended()),
+        0 => {
+            let whole = run.failure.map_or(Ok(()), Err);
+            tabled.and(paged).and(whole).map(|()| document.ended())
+        }
         wrong => Err(Failure(format!("{wrong} reads returned other data than were written"))),
     }
 }
