@@ -98,12 +98,22 @@ impl RunTables {
         self.write(all, true);
     }
 
-    /// Writes the tables of these simulations. Writes nothing if some simulations are missing (not
+    /// Writes the tables of these simulations. After an error, a further call finds the parts and no
+    /// tables. Writes nothing if some simulations are missing (not
     /// `whole`) and a further call can run them.
     pub(super) fn write<'a>(&self, all: impl IntoIterator<Item = Simulated<'a>>, whole: bool) {
         if whole || !self.resumes {
-            self.is_written.store(true, Ordering::Relaxed);
-            *self.failure.lock().expect("no writer panics") = self.write_all(all).err();
+            let written = self.write_all(all);
+            let again = self.resumes && written.is_err();
+            let failed = written.map_err(|Failure(why)| match again {
+                true => {
+                    self.folders.remove_tables();
+                    Failure(format!("{why}; a call with the same arguments writes the tables"))
+                }
+                false => Failure(why),
+            });
+            self.is_written.store(!again, Ordering::Relaxed);
+            *self.failure.lock().expect("no writer panics") = failed.err();
         }
     }
 
@@ -220,5 +230,41 @@ impl Observer for CommandPart {
         if let Err(error) = file.write_all(&bytes) {
             self.0 = Err(error);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Plan;
+    use crate::run::Watch;
+    use crate::run::pool::{Extras, run_all};
+
+    #[test]
+    fn parts_remain_for_a_further_call_until_the_tables_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let csv = folder.path().join("csv");
+        let folders = TableFolders { csv: Some(csv.clone()), parquet: None };
+        let text = "machine = \"farlane\"\n[workload]\nrw = \"read\"\nsize = \"64KiB\"\n";
+        let plans = [Plan::parse("plan.toml", text).and_then(|plan| plan.build()).unwrap()];
+        let tables = RunTables::create(folders.clone(), text, true).unwrap().expect("a folder");
+        let extras = Extras { tables: Some(&tables), ..Extras::default() };
+        let watch = Watch { is_stopped: &|| false, progress: &|_| {} };
+        let documents = run_all("", &plans, &extras, &watch).unwrap_or_else(|_| panic!("it runs"));
+        // The last table cannot be created.
+        let blocked = csv.join("histograms.csv");
+        fs::create_dir(&blocked).unwrap();
+        tables.write_runs(&plans, &documents);
+        let why = tables.finish().unwrap_err().to_string();
+        assert!(why.contains("histograms.csv") && why.contains("the same arguments"), "{why}");
+        drop(tables);
+        fs::remove_dir(&blocked).unwrap();
+        let tables = RunTables::create(folders, text, true).unwrap().expect("a folder");
+        assert!(tables.is_complete(0, 16));
+        tables.write_runs(&plans, &documents);
+        tables.finish().unwrap();
+        drop(tables);
+        let commands = fs::read_to_string(csv.join("commands.csv")).unwrap();
+        assert!(commands.lines().count() == 17 && blocked.is_file() && !csv.join(PARTS).exists());
     }
 }

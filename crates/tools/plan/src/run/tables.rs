@@ -16,6 +16,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wire::Instant;
 
+/// Names of the tables.
+const NAMES: [&str; 5] = ["commands", "stages", "links", "streams", "histograms"];
 /// Name of the plan's file.
 pub(super) const PLAN: &str = "plan.toml";
 
@@ -200,6 +202,14 @@ impl TableFolders {
 }
 
 impl TableFolders {
+    /// Removes the files of the tables. An error leaves files behind.
+    pub(super) fn remove_tables(&self) {
+        for (folder, ending) in [(&self.csv, "csv"), (&self.parquet, "parquet")] {
+            let files = NAMES.map(|name| Some(folder.as_ref()?.join(name).with_extension(ending)));
+            files.into_iter().flatten().for_each(|file| drop(fs::remove_file(file)));
+        }
+    }
+
     /// Creates the requested folders with the text of the plan, and begins the tables; `None` if no
     /// folder is requested.
     ///
@@ -226,14 +236,15 @@ impl Tables {
             let path = folder.as_ref()?.join(name).with_extension(ending);
             Some(Target::File(path))
         };
-        let table = |name: &str, schema: Schema| {
+        let table = |number: usize, schema: Schema| {
+            let name = NAMES[number];
             let csv = file(&folders.csv, name, "csv");
             let parquet = file(&folders.parquet, name, "parquet");
             RowFiles::create(Targets { csv: csv.as_ref(), parquet: parquet.as_ref() }, schema)
         };
-        let Some(commands) = table("commands", &COMMANDS)? else { return Ok(None) };
-        let others = (table("stages", &STAGE_TABLE)?, table("links", &LINKS)?);
-        let more = (table("streams", &STREAMS)?, table("histograms", &HISTOGRAMS)?);
+        let Some(commands) = table(0, &COMMANDS)? else { return Ok(None) };
+        let others = (table(1, &STAGE_TABLE)?, table(2, &LINKS)?);
+        let more = (table(3, &STREAMS)?, table(4, &HISTOGRAMS)?);
         let ((Some(stages), Some(links)), (Some(streams), Some(histograms))) = (others, more)
         else {
             unreachable!("every table is in the same folders")
