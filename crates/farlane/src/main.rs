@@ -93,6 +93,10 @@ fn parsed() -> Cli {
 }
 
 fn main() -> ExitCode {
+    output::with_usage(program)
+}
+
+fn program() -> ExitCode {
     let mut done = ExitCode::SUCCESS;
     let ended = |ended| {
         done = match ended {

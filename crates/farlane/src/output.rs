@@ -12,7 +12,9 @@ use std::env;
 use std::ffi::OsString;
 use std::fmt::{Arguments, Display};
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::panic::{catch_unwind, resume_unwind};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -57,13 +59,24 @@ pub(crate) fn is_suppressed() -> bool {
 }
 
 /// Exit status of wrong usage, as of clap.
-const WRONG_USAGE: i32 = 2;
+const WRONG_USAGE: u8 = 2;
+
+/// The payload of the unwinding of [`wrong_usage`].
+struct WrongUsage;
 
 /// Prints one line on standard error and ends the process, for a mistake in options before the
-/// command starts.
+/// command starts. Unwinds up to [`with_usage`], so that temporary files are removed.
 pub fn wrong_usage<T>(failure: impl Display) -> T {
     error(format_args!("farlane: {failure}\n"));
-    std::process::exit(WRONG_USAGE)
+    resume_unwind(Box::new(WrongUsage))
+}
+
+/// Runs the program. Returns its exit status.
+pub fn with_usage(program: fn() -> ExitCode) -> ExitCode {
+    catch_unwind(program).unwrap_or_else(|panic| match panic.is::<WrongUsage>() {
+        true => ExitCode::from(WRONG_USAGE),
+        false => resume_unwind(panic),
+    })
 }
 
 /// Prints a warning on standard error.
