@@ -2,7 +2,7 @@
 
 use crate::support::process::{cannot, wait_until};
 use crate::support::program::{
-    document, fails, is_wrong_usage, node, page, parsed, plan_of, run, scratch, text,
+    document, fails, farlane, is_wrong_usage, node, page, parsed, plan_of, run, scratch, text,
 };
 use live::net::Namespace;
 use rustix::process::Signal;
@@ -254,6 +254,24 @@ fn nodes_of_a_plan_run_one_by_one_without_privileges() {
     assert!(other.contains("--node devise: expected one of device, host"), "{other}");
     let other = is_wrong_usage(&["live", &plan, "--node", "host", "--address", "disk=::1"]);
     assert!(other.contains("expected DRIVE=ADDRESS, DRIVE one of drive"), "{other}");
+}
+
+#[test]
+fn option_without_effect_on_a_node_is_wrong_usage_and_leaves_no_file() {
+    let folder = scratch("live-usage");
+    let (plan, out) = (plan_of("live"), text(&folder.join("out")));
+    let device = ["live", &plan, "--node", "device"];
+    for option in [&["--verify"][..], &["--json"], &["--html", &out], &["--csv", &out]] {
+        let error = is_wrong_usage(&[&device, option].concat());
+        assert_eq!(error, format!("farlane: {} applies only to hosts\n", option[0]));
+    }
+    let host = ["live", &plan, "--node", "host", "--namespace", "drive:ram=1M"];
+    assert!(is_wrong_usage(&host).contains("--namespace applies only to nodes with drives"));
+    // The page needs a temporary folder, which is created before the address is checked.
+    let mut host = farlane(&["live", &plan, "--node", "host", "--html", &out]);
+    host.args(["--address", "disk=::1"]).env("TMPDIR", &folder);
+    assert_eq!(host.output().unwrap().status.code(), Some(2));
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
 }
 
 #[test]

@@ -12,21 +12,21 @@ pub struct CommandRecorder {
     pub count: u64,
     /// The commands that ended, if they are listed; without times by stage.
     pub list: Vec<CommandRecord>,
-    lists: bool,
+    most: usize,
     host: u16,
     open: BTreeMap<CommandKey, Submission>,
 }
 
 impl CommandRecorder {
-    /// Creates a recorder for the host with this number; with `lists` it lists every command.
-    pub fn new(host: u16, lists: bool) -> Self {
-        Self { host, lists, ..Self::default() }
+    /// Creates a recorder for the host with this number, which lists the first `most` commands.
+    pub fn new(host: u16, most: usize) -> Self {
+        Self { host, most, ..Self::default() }
     }
 }
 
 impl Observer for CommandRecorder {
     fn submit(&mut self, _: Instant, submission: Submission) {
-        if self.lists {
+        if self.list.len() < self.most {
             self.open.insert(submission.key, submission);
         }
     }
@@ -36,6 +36,9 @@ impl Observer for CommandRecorder {
         let Some(Submission { op, offset, length, since, .. }) = self.open.remove(&key) else {
             return;
         };
+        if self.list.len() == self.most {
+            return;
+        }
         let CommandKey { drive, queue, id } = key;
         let (host, breakdown) = (self.host, Breakdown::default());
         let record =
@@ -45,5 +48,25 @@ impl Observer for CommandRecorder {
 
     fn discard(&mut self, key: CommandKey) {
         self.open.remove(&key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nvme::initiator::Op;
+
+    #[test]
+    fn commands_beyond_the_list_are_counted() {
+        let mut recorder = CommandRecorder::new(0, 2);
+        let key = |id| CommandKey::new(0, 0, id);
+        for id in 0..4 {
+            let (since, op) = (Instant::ZERO, Op::Read);
+            let submission =
+                Submission { key: key(id), since, op, offset: 0, buffer: 0, length: 1 };
+            recorder.submit(Instant::ZERO, submission);
+        }
+        (0..4).for_each(|id| recorder.finish(Instant::ZERO, key(id)));
+        assert_eq!((recorder.count, recorder.list.len(), recorder.open.len()), (4, 2, 0));
     }
 }

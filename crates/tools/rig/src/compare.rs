@@ -167,7 +167,7 @@ impl Comparison<'_> {
         let plan = case.plan.clone().with_seed(seed);
         let (document, commands) = if live {
             let options = LiveOptions { list: self.tables.is_some(), ..self.options.clone() };
-            let result = run(&plan, &options, (&mut Quiet, stop))?.whole()?;
+            let mut result = run(&plan, &options, (&mut Quiet, stop))?.whole()?;
             if result.interrupted {
                 return Ok(());
             }
@@ -175,7 +175,7 @@ impl Comparison<'_> {
             let hosts = document.hosts.iter();
             into.failures += hosts.map(|host| host.failures + host.mismatches).sum::<u64>();
             into.live.push(Figures::from(&document));
-            (document, result.hosts.into_iter().flat_map(|host| host.list).collect())
+            (document, result.take_commands())
         } else {
             let (document, commands) = simulated(&plan, stop)?;
             if document.interrupted {

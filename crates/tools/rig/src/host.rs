@@ -91,8 +91,8 @@ pub struct HostOptions {
     pub number: u16,
     /// Whether data are verified.
     pub verify: bool,
-    /// Whether every command is listed.
-    pub list: bool,
+    /// Maximum number of listed commands.
+    pub list: usize,
     /// Seed of data and order.
     pub seed: u64,
 }
@@ -239,7 +239,7 @@ impl<A: Attached + Links> RunningHost<A> {
         for drive in 0..drives {
             let part =
                 Fio { size, offset: fio.offset, nsid: fio.nsid, ..Fio::new(Rw::Write, bs, depth) };
-            let options = HostOptions { number: 0, verify: false, list: false, seed: 1 };
+            let options = HostOptions { number: 0, verify: false, list: 0, seed: 1 };
             let mut jobs = self.jobs(part, (drive, 1), options)?;
             jobs.start(self.clock.now());
             while !jobs.is_done() && !shared.is_stopped() {

@@ -22,6 +22,7 @@ use plan::simulate::node_name;
 use plan::{Planned, PlannedLink};
 use report::Failure;
 use sim::drive::DriveConfig;
+use sim::measure::CommandRecord;
 use sim::transport::TransportConfig;
 use sim::world::{Attached as Below, HostConfig, SwitchConfig};
 use std::collections::BTreeMap;
@@ -43,7 +44,7 @@ pub struct LiveOptions {
     pub waiting: Waiting,
     /// Whether data are verified.
     pub verify: bool,
-    /// Whether every command is listed.
+    /// Whether commands are listed, up to [`MOST_LISTED`] of all hosts together.
     pub list: bool,
     /// Namespaces of drives by the drive's name; others are in RAM.
     pub backing: BTreeMap<String, Vec<Backing>>,
@@ -72,8 +73,21 @@ impl LiveRun {
     pub fn whole(mut self) -> Result<Self, Failure> {
         self.failure.take().map_or(Ok(self), Err)
     }
+
+    /// Takes the listed commands of all hosts.
+    pub fn take_commands(&mut self) -> Vec<CommandRecord> {
+        let lists = self.hosts.iter_mut().map(|host| std::mem::take(&mut host.list));
+        let joined = lists.reduce(|mut all, mut list| {
+            all.append(&mut list);
+            all
+        });
+        joined.unwrap_or_default()
+    }
 }
 
+/// Maximum number of listed commands: 0.8 GB. The list is in memory, because writing files slows
+/// hosts down.
+pub const MOST_LISTED: usize = 1 << 22;
 /// Time from the start of a run with faults to the start of the workloads: hosts bring their drives
 /// up and fill them before.
 const LEAD: Duration = Duration::from_ms(3_000);
@@ -320,7 +334,7 @@ impl<'a> Hosts<'a> {
             options: HostOptions {
                 number: number as u16,
                 verify: self.options.verify,
-                list: self.options.list,
+                list: if self.options.list { MOST_LISTED / self.plan.hosts.len() } else { 0 },
                 seed: self.plan.config.seed,
             },
             congestion: self.plan.congestion[number],
@@ -351,7 +365,7 @@ impl<'a> Hosts<'a> {
         network: Option<&RigNetwork>,
         (console, stop): (&mut dyn Console, &Stop),
     ) -> Result<LiveRun, Failure> {
-        let Self { plan, shared, events, received, clock, .. } = self;
+        let Self { plan, options, shared, events, received, clock, .. } = self;
         drop(events);
         let (threads, mut failure) = match threads {
             Ok(threads) => (threads, None),
@@ -384,6 +398,14 @@ impl<'a> Hosts<'a> {
             match received.recv_timeout(wait) {
                 Ok((_, HostEvent::Ready)) => ready += 1,
                 Ok((host, HostEvent::Ended(Ok(result)))) => {
+                    let (listed, count) = (result.list.len(), result.commands);
+                    if options.list && count > listed as u64 {
+                        let name = &plan.hosts[host];
+                        failure.get_or_insert(Failure(format!(
+                            "host {name}: tables, page and deadlines cover only the first {listed} \
+                             of {count} commands; shorten the workload"
+                        )));
+                    }
                     hosts[host] = *result;
                     has_results = started.is_some();
                 }

@@ -13,7 +13,7 @@ use crate::signals::stop_on_signals;
 use load::{TraceFile, TraceTarget};
 use plan::Planned;
 use plan::run::LiveResults;
-use plan::run::tables::RowOrigin;
+use plan::run::tables::{RowOrigin, TableFolders};
 use report::span;
 use report::target::Target;
 use rig::LiveOptions;
@@ -99,6 +99,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     assign_stdout(args.json, &[("--html", args.html.as_ref())]);
     let plan = args.plan.read()?;
     let planned = built(&plan)?;
+    check_effects(args, &planned);
     let name = args.plan.name();
     if let Some(why) = rig::refusal(&planned) {
         return Err(Failure(format!("{name}: the plan cannot run live: {why}")));
@@ -126,7 +127,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let tables = args.tables.folders().begin(&text)?;
     let stop = stop_on_signals()?;
     let console = (&mut Progress::new(), &stop);
-    let run = match &args.node {
+    let mut run = match &args.node {
         None => rig::run(&planned, &options, (console.0, console.1))?,
         Some(node) => match node::run(args, (node, &planned), &options, (console.0, console.1))? {
             Some(run) => run,
@@ -141,7 +142,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         remarks: differences.into_iter().map(only).chain(failed).collect(),
         traces: trace.map_or_else(Vec::new, |trace| traces(&planned, &trace)),
         interrupted: run.interrupted,
-        commands: run.hosts.into_iter().flat_map(|host| host.list).collect(),
+        commands: run.take_commands(),
     };
     let mut document = measurements.document(&planned, &name);
     document.plan_text.clone_from(&text);
@@ -166,6 +167,27 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
             tabled.and(paged).and(whole).map(|()| document.ended())
         }
         wrong => Err(Failure(format!("{wrong} reads returned other data than were written"))),
+    }
+}
+
+/// Ends the process if an option has no effect on the node of `--node`.
+fn check_effects(args: &Args, planned: &Planned) {
+    let TableFolders { csv, parquet } = args.tables.folders();
+    let of_hosts = [
+        ("--verify", args.verify),
+        ("--json", args.json),
+        ("--html", args.html.is_some()),
+        ("--csv", csv.is_some()),
+        ("--parquet", parquet.is_some()),
+    ];
+    let of_drives = [("--namespace", !args.namespace.is_empty())];
+    let (others, place) = match &args.node {
+        Some(name) if planned.hosts.contains(name) => (&of_drives[..], "nodes with drives"),
+        Some(name) if planned.stations.contains(name) => (&of_hosts[..], "hosts"),
+        _ => return,
+    };
+    if let Some((option, _)) = others.iter().find(|(_, given)| *given) {
+        wrong_usage(format!("{option} applies only to {place}"))
     }
 }
 
