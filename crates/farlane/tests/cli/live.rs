@@ -211,12 +211,17 @@ fn fault_of_a_drive_fails_the_same_commands_in_both_worlds() {
     let plan = "machine = \"farlane\"\n[drive]\nfaults = [\"error=media,lba=16+8\"]\n\
                 [workload]\nrw = \"read\"\nsize = \"256KiB\"\nloops = 3\n";
     let plan = written(&folder, plan);
-    let live = document(&["live", &plan, "--local", "--json", "--csv", &text(&folder.join("csv"))]);
-    let sim = document(&["sim", &plan, "--json"]);
-    for key in ["commands", "failures", "mismatches"] {
-        assert_eq!(live["hosts"][0][key], sim["hosts"][0][key], "{key}");
+    for transport in ["tcp", "direct"] {
+        let set = format!("transport={transport}");
+        let csv = text(&folder.join("csv"));
+        let _ = std::fs::remove_dir_all(&csv);
+        let live = document(&["live", &plan, "--local", "--json", "--csv", &csv, "--set", &set]);
+        let sim = document(&["sim", &plan, "--json", "--set", &set]);
+        for key in ["commands", "failures", "mismatches"] {
+            assert_eq!(live["hosts"][0][key], sim["hosts"][0][key], "{transport} {key}");
+        }
+        assert_eq!(live["hosts"][0]["failures"], 3, "{transport}: one per loop");
     }
-    assert_eq!(live["hosts"][0]["failures"], 3, "one per loop");
     let rows = std::fs::read_to_string(folder.join("csv/commands.csv")).unwrap();
     assert_eq!(rows.lines().count(), 1 + 3 * 64);
     assert!(rows.lines().nth(1).unwrap().starts_with("live,0,1,,host,0,1,read,"), "{rows}");

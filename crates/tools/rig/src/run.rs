@@ -15,7 +15,7 @@ use live::{Attached, Clock, LinkWait, NvmeDrive, PATIENCE, Poller, Stop, Waiting
 use load::initiator_host::{Hardware, InitiatorHost};
 use load::local::Node;
 use load::{Console, TraceTarget};
-use node::faults::{Fault, FaultKind};
+use node::faults::{Fault, FaultKind, Faults};
 use node::push;
 use pcie::{enumerate, root};
 use plan::simulate::node_name;
@@ -153,7 +153,7 @@ pub fn run(
             None => Ok(hosts.start(number, peers, None)),
         }
     };
-    let hosts = Hosts::new(plan, options, clock);
+    let hosts = Hosts::new(plan, options, clock, LEAD);
     let all = (0..plan.hosts.len()).map(|number| start(&hosts, number)).collect();
     let result = hosts.collect(all, Some(&network), (console, stop));
     drop(nodes);
@@ -171,7 +171,7 @@ pub fn run_host(
     options: &LiveOptions,
     (console, stop): (&mut dyn Console, &Stop),
 ) -> Result<LiveRun, Failure> {
-    let hosts = Hosts::new(plan, options, Clock::start());
+    let hosts = Hosts::new(plan, options, Clock::start(), Duration::ZERO);
     let threads = Ok(vec![hosts.start(number, peers, None)]);
     hosts.collect(threads, None, (console, stop))
 }
@@ -303,16 +303,18 @@ struct Hosts<'a> {
     events: Sender<(usize, HostEvent)>,
     received: Receiver<(usize, HostEvent)>,
     cpus: Cpus,
+    /// Time from the start of the clock to the start of workloads with faults.
+    lead: Duration,
 }
 
 /// The thread of a host.
 type HostThread = std::thread::JoinHandle<()>;
 
 impl<'a> Hosts<'a> {
-    fn new(plan: &'a Planned, options: &'a LiveOptions, clock: Clock) -> Self {
+    fn new(plan: &'a Planned, options: &'a LiveOptions, clock: Clock, lead: Duration) -> Self {
         let (events, received) = channel();
         let cpus = Cpus::new(plan);
-        Self { plan, options, clock, shared: Arc::default(), events, received, cpus }
+        Self { plan, options, clock, shared: Arc::default(), events, received, cpus, lead }
     }
 
     /// The trace of a host.
@@ -351,7 +353,10 @@ impl<'a> Hosts<'a> {
                 let backing = self.options.backing(None, &drive);
                 let switch = SwitchConfig::new(max_payload, Vec::new());
                 let link = LinkParts::new(&switch, None, self.options);
-                let faults = Default::default();
+                let faults = drive.faults.iter().filter(|fault| fault.kind.is_of_drive());
+                let faults =
+                    faults.map(|fault| Fault { at: fault.at + self.lead, ..fault.clone() });
+                let faults = [faults.collect(), Faults::default()];
                 let drive = DrivePlan { serial, backing, link, max_payload, faults };
                 std::thread::spawn(move || part.direct(&config, &drive))
             }
@@ -385,8 +390,13 @@ impl<'a> Hosts<'a> {
         let mut cuts = network.map_or_else(Cuts::none, |_| Cuts::new(plan));
         let shifted = |fault: Fault| fault.kind != FaultKind::LinkDown;
         let mut links = 0..plan.links.len();
-        let has_faults =
-            network.is_some() && links.any(|link| plan.live_faults(link).into_iter().any(shifted));
+        let is_faulty = |host: &HostConfig| match &host.attached {
+            Below::Direct(drive) => !drive.faults.is_empty(),
+            Below::Switch(_) => false,
+        };
+        let has_faults = network.is_some()
+            && (links.any(|link| plan.live_faults(link).into_iter().any(shifted))
+                || plan.config.hosts.iter().any(is_faulty));
         let start_at = Instant::ZERO + if has_faults { LEAD } else { Duration::ZERO };
         if failure.is_some() {
             shared.stop();
