@@ -148,9 +148,9 @@ pub struct RunningHost<A> {
     driver: initiator::Settings,
     slots: Vec<OwnSlot>,
     drivers: Vec<SharedDriver>,
-    /// Drives whose links are up again and whose functions are not ready, with the time at which
-    /// that is an error.
-    returning: BTreeMap<usize, Instant>,
+    /// Drives whose functions are not ready since their links were lost. With a time, the link is up
+    /// again, and the function must be ready until then.
+    lost: BTreeMap<usize, Option<Instant>>,
     clock: Clock,
 }
 
@@ -165,13 +165,13 @@ impl<A: Attached + Links> RunningHost<A> {
         driver: initiator::Settings,
     ) -> Result<Self, Failure> {
         let functions = nvme_functions(&host.hierarchy);
-        let (slots, drivers, returning) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut made = Self { host, driver, slots, drivers, returning, clock };
+        let (slots, drivers, lost) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut made = Self { host, driver, slots, drivers, lost, clock };
         for (number, (node, port)) in functions.into_iter().enumerate() {
             let BringUp { enumeration, bus, .. } = made.host.bring_up_with(driver);
             let owner = live::random_number() as u32 | 1;
             made.slots.push(OwnSlot::new(port, node, bus, slot::Settings { enumeration, owner }));
-            made.returning.insert(number, clock.now() + PATIENCE);
+            made.lost.insert(number, Some(clock.now() + PATIENCE));
             while made.ready(number)?.is_none() {
                 made.host.turn()?;
             }
@@ -181,13 +181,13 @@ impl<A: Attached + Links> RunningHost<A> {
         Ok(made)
     }
 
-    /// Returns whether the function of a returning drive has new contents; `None` until the function
+    /// Returns whether the function of a lost drive has new contents; `None` until the function
     /// is ready.
     fn ready(&mut self, drive: usize) -> Result<Option<bool>, Failure> {
-        let Some(until) = self.returning.get(&drive) else { return Ok(None) };
+        let Some(Some(until)) = self.lost.get(&drive) else { return Ok(None) };
         let now = self.clock.now();
         if let Some(ready) = self.slots[drive].poll(now) {
-            self.returning.remove(&drive);
+            self.lost.remove(&drive);
             return ready.map(Some).map_err(|why| Failure(format!("drive {drive}: {why}")));
         }
         if now > *until {
@@ -361,7 +361,9 @@ impl<A: Attached + Links> RunningHost<A> {
                 if shared.is_stopped() {
                     jobs.stop();
                 }
-                for (drive, driver) in self.drivers.iter().enumerate() {
+                // The commands of a lost drive have failed.
+                let here = self.drivers.iter().enumerate();
+                for (drive, driver) in here.filter(|(drive, _)| !self.lost.contains_key(drive)) {
                     let timeouts = driver.borrow_mut().check_timeouts(now);
                     timeouts.map_err(|error| Failure(format!("drive {drive}: {error}")))?;
                 }
@@ -385,10 +387,10 @@ impl<A: Attached + Links> RunningHost<A> {
         let Some(slot) = self.slots.get_mut(drive) else { return };
         if up {
             slot.link_up();
-            self.returning.insert(drive, self.clock.now() + PATIENCE);
+            self.lost.insert(drive, Some(self.clock.now() + PATIENCE));
         } else {
             slot.link_down();
-            self.returning.remove(&drive);
+            self.lost.insert(drive, None);
             jobs.drive_lost(self.clock.now(), drive, commands);
         }
     }
@@ -425,8 +427,9 @@ impl<A: Attached + Links> RunningHost<A> {
     /// # Errors
     /// If the machine fails.
     pub fn close(mut self) -> Outcome {
-        for driver in std::mem::take(&mut self.drivers) {
-            // A drive that was lost at the end cannot be shut down.
+        // A lost drive cannot be shut down.
+        let drivers = std::mem::take(&mut self.drivers).into_iter().enumerate();
+        for (_, driver) in drivers.filter(|(drive, _)| !self.lost.contains_key(drive)) {
             if let Some(driver) = Rc::into_inner(driver) {
                 let mut driver = driver.into_inner();
                 let _ = self.host.run(async move { driver.shutdown().await })?;
