@@ -7,6 +7,7 @@ use load::initiator_host::InitiatorHost;
 use node::LinkEvent;
 use node::slot::{self, OwnSlot};
 use nvme::initiator::{self, Driver};
+use plan::simulate::places::path;
 use report::{Failure, Outcome};
 use sim::measure::{CommandRecord, Pushed};
 use sim::workload::{CompletionMode, Workload};
@@ -140,6 +141,11 @@ pub fn driver_settings(host: &HostConfig) -> initiator::Settings {
         interrupts: matches!(host.software.completions, CompletionMode::Interrupt { .. }),
         ..initiator::Settings::default()
     }
+}
+
+/// Returns the downstream port of the host's own switch that leads to a drive.
+fn port_of(config: &HostConfig, drive: usize) -> usize {
+    path(config, drive).first().map_or(drive, |link| link.port)
 }
 
 /// A host with its drives.
@@ -316,7 +322,7 @@ impl<A: Attached + Links> RunningHost<A> {
         }
         let mut result = match config.workload {
             Workload::ConfigReads { count, gap } => self.config_reads(count, gap, shared)?,
-            _ => self.transfer(&config.workload, options, shared)?,
+            _ => self.transfer(config, options, shared)?,
         };
         let counters = self.host.machine.attached().counters();
         result.tunnels = counters.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
@@ -326,11 +332,11 @@ impl<A: Attached + Links> RunningHost<A> {
 
     fn transfer(
         &mut self,
-        workload: &Workload,
+        config: &HostConfig,
         options: HostOptions,
         shared: &Shared,
     ) -> Result<HostResult, Failure> {
-        let fio = workload.fio().expect("other workloads are refused");
+        let fio = config.workload.fio().expect("other workloads are refused");
         let all = 0..self.drivers.len();
         let mut jobs = self.jobs(fio, (0, all.len()), options)?;
         let mut commands = CommandRecorder::new(options.number, options.list);
@@ -343,8 +349,11 @@ impl<A: Attached + Links> RunningHost<A> {
                 break;
             }
             self.turn(&mut jobs, all.clone(), Some(look))?;
-            while let Some((drive, up)) = self.host.machine.attached_mut().change() {
-                self.link_changed(drive, up, &mut jobs, &mut commands);
+            while let Some((port, up)) = self.host.machine.attached_mut().change() {
+                let behind = |drive: &usize| port_of(config, *drive) == port;
+                for drive in all.clone().filter(behind) {
+                    self.link_changed(drive, up, &mut jobs, &mut commands);
+                }
             }
             for drive in all.clone() {
                 if let Some(new_contents) = self.ready(drive)? {
@@ -375,7 +384,7 @@ impl<A: Attached + Links> RunningHost<A> {
         Ok(HostResult { tally, commands: count, list, began, span, ..HostResult::default() })
     }
 
-    /// Handles a change of the link of a drive. Commands to a lost drive fail; a drive that comes
+    /// Handles a change of the link to a drive. Commands to a lost drive fail; a drive that comes
     /// back is prepared while other drives work.
     fn link_changed(
         &mut self,
@@ -384,7 +393,7 @@ impl<A: Attached + Links> RunningHost<A> {
         jobs: &mut Jobs,
         commands: &mut CommandRecorder,
     ) {
-        let Some(slot) = self.slots.get_mut(drive) else { return };
+        let slot = &mut self.slots[drive];
         if up {
             slot.link_up();
             self.lost.insert(drive, Some(self.clock.now() + PATIENCE));

@@ -2,7 +2,7 @@
 
 use crate::LiveRun;
 use crate::host::HostResult;
-use plan::Planned;
+use plan::{Planned, PlannedLink};
 use sim::measure::Breakdown;
 use sim::world::{HostReport, Report, TunnelReport};
 use wire::Instant;
@@ -27,11 +27,16 @@ impl LiveRun {
         }
     }
 
-    /// The tunnels, named as in the simulation: `link` and number, direction.
+    /// The tunnels of the hosts, named as in the simulation: link and direction.
     fn tunnels(&self, plan: &Planned) -> Vec<TunnelReport> {
-        let counters = self.hosts.iter().flat_map(|host| &host.tunnels);
-        let tunnel = |(number, counters): (usize, &switch::tunnel::Counters)| {
-            let name = |way| plan.link_name(&format!("link {number} {way}"));
+        let own = |host: usize| {
+            let links = plan.tunnel_links().filter(move |link| link.host == host);
+            links.filter(|link| link.link.above.is_none())
+        };
+        let hosts = self.hosts.iter().enumerate();
+        let counted = hosts.flat_map(|(number, host)| own(number).zip(&host.tunnels));
+        let tunnel = |(link, counters): (PlannedLink<'_>, &switch::tunnel::Counters)| {
+            let name = |way| format!("{} {way}", link.name);
             [
                 TunnelReport {
                     name: name("down"),
@@ -45,7 +50,7 @@ impl LiveRun {
                 },
             ]
         };
-        counters.enumerate().flat_map(tunnel).collect()
+        counted.flat_map(tunnel).collect()
     }
 }
 

@@ -33,7 +33,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration as Pause;
 use storage::media::Backing;
 use switch::congestion::Config as Congestion;
-use switch::tunnel::Counters;
 use wire::trace::NodeRole;
 use wire::{Duration, Instant};
 
@@ -377,14 +376,8 @@ impl<'a> Hosts<'a> {
             Err(failure) => (Vec::new(), Some(failure)),
         };
         let (count, mut ready) = (threads.len(), 0);
-        // A host without results keeps the numbers of its links.
-        let missing = |host| {
-            let links = plan.tunnel_links();
-            let own = links.filter(|link| (link.host, link.link.above) == (host, None));
-            let tunnels = own.map(|_| Counters::default()).collect();
-            HostResult { tunnels, ..HostResult::default() }
-        };
-        let mut hosts: Vec<HostResult> = (0..plan.hosts.len()).map(missing).collect();
+        let mut hosts: Vec<HostResult> = Vec::new();
+        hosts.resize_with(plan.hosts.len(), HostResult::default);
         let mut has_results = false;
         let mut started = None;
         let mut cuts = network.map_or_else(Cuts::none, |_| Cuts::new(plan));
