@@ -12,7 +12,7 @@ use node::push::Mode as Push;
 use sim::drive::DriveConfig;
 use sim::network::Wiring;
 use sim::node::RootConfig;
-use sim::transport::{RawConfig, TcpConfig, TransportConfig};
+use sim::transport::{Encapsulation, RawConfig, TcpConfig, TransportConfig};
 use sim::workload::{CompletionMode, SoftwareConfig, Workload};
 use sim::world::{Attached, HostConfig, LowerConfig, PortConfig, SwitchConfig};
 use std::collections::BTreeSet;
@@ -181,7 +181,8 @@ impl HostBuilder<'_> {
             return Ok(TransportConfig::Tcp(TcpConfig { stations, priority, burst }));
         }
         let mtu: usize = link.get("mtu").unwrap_or(1500);
-        let least = wire::raw::HEADER + least;
+        let Encapsulation { frame, tlp } = self.encapsulation();
+        let least = wire::raw::HEADER + least + frame + tlp;
         if !(least..=9000).contains(&mtu) {
             let message = format!(
                 "mtu: expected {least}B (the largest TLP at MPS {mps}) to 9000B; found {mtu}B"
@@ -193,8 +194,16 @@ impl HostBuilder<'_> {
         let standard = Settings::new(0);
         let give_up = link.get("loss_limit").unwrap_or(standard.give_up);
         let segment = mtu - wire::raw::HEADER;
-        let settings = Settings { segment, congestion, give_up, ..standard };
+        let ack_delay = link.get("ack_time").unwrap_or(standard.ack_delay);
+        let ack_after = link.get("ack_frames").unwrap_or(standard.ack_after);
+        let acks = Settings { ack_delay, ack_after, ..standard };
+        let settings = Settings { segment, congestion, give_up, ..acks };
         Ok(TransportConfig::Raw(RawConfig { stations, priority, settings }))
+    }
+
+    fn encapsulation(&self) -> Encapsulation {
+        let bytes = |key| self.defaults.link.get(key).unwrap_or(0);
+        Encapsulation { frame: bytes("frame_extra"), tlp: bytes("tlp_extra") }
     }
 
     fn switch(
@@ -208,6 +217,10 @@ impl HostBuilder<'_> {
         switch.aggregation = self.host_or_root(host, "aggregation").unwrap_or_default();
         switch.rate_limit = self.host_or_root(host, "rate_limit");
         set_fields!(switch, link, keepalive loss_limit max_frame);
+        switch.encapsulation = self.encapsulation();
+        if switch.encapsulation.tlp > 0 && switch.encapsulation.frame == 0 {
+            return link.fail("tlp_extra", "'tlp_extra' requires 'frame_extra'");
+        }
         let least = 16 + mps + 4;
         if !(least..=1 << 20).contains(&switch.max_frame) {
             let message = format!("max_frame: {least} bytes for the largest TLP, to 1MiB");
@@ -288,6 +301,9 @@ fn fits(
 fn root_complex(section: &Section, mps: usize, rcb: usize) -> RootConfig {
     let mut root = RootConfig { max_payload: mps, completion_size: rcb, ..RootConfig::NVME_TSN };
     set_fields!(root, section, completion_timeout mmio memory_read memory);
+    if section.text("memory_at") == Some("high") {
+        root.memory_at = RootConfig::HIGH_MEMORY;
+    }
     root.push = section.parsed("push", Push::parse).unwrap_or_default();
     RootConfig { ecrc: section.text("ecrc") == Some("on"), ..root }
 }

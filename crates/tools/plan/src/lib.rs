@@ -148,6 +148,8 @@ pub struct Planned {
     pub bridges: Vec<String>,
     /// Names of the streams.
     pub streams: Vec<(String, StreamId)>,
+    /// Streams with a seed that does not depend on the plan's.
+    seeds: Vec<(StreamId, u64)>,
     /// Names of the streams that nodes identify, in the order of the network's streams.
     pub identified: Vec<String>,
     /// Requirements of hosts, drives and streams.
@@ -268,6 +270,7 @@ impl Plan {
                 .iter()
                 .map(|stream| (stream.name.clone(), stream.id))
                 .collect(),
+            seeds: network.streams.iter().filter_map(|own| Some((own.id, own.seed?))).collect(),
             identified: network.identified.clone(),
             requirements,
             overloads,
@@ -316,6 +319,9 @@ impl Planned {
         let stations = network.stations.iter_mut().flat_map(|station| &mut station.traffic);
         let traffic = stations.map(|traffic| &mut traffic.seed);
         faults.chain(traffic).zip(1..).for_each(|(seed, number)| *seed = spread ^ number << 32);
+        for (StreamId { station, number }, seed) in &self.seeds {
+            network.stations[usize::from(*station)].traffic[usize::from(*number)].seed = *seed;
+        }
         self
     }
 

@@ -58,6 +58,8 @@ pub struct Stream {
     pub deadline: Option<Duration>,
     /// Permitted share of lost frames.
     pub loss: Option<Probability>,
+    /// Seed that does not depend on the plan's.
+    pub seed: Option<u64>,
 }
 
 /// A cable between two names, before its ports are assigned.
@@ -372,8 +374,16 @@ impl Layout {
         }
         section.required("interval", ", such as \"100us\"")?;
         let interval = section.get("interval").unwrap_or_default();
+        let normal = section.text("pattern") == Some("normal");
+        if normal != section.find("deviation").is_some() {
+            return section.fail("deviation", "'deviation' and pattern = \"normal\" go together");
+        }
         let pattern = match section.text("pattern") {
             Some("poisson") => Pattern::Poisson(interval),
+            Some("normal") => Pattern::Normal {
+                mean: interval,
+                deviation: section.get("deviation").unwrap_or_default(),
+            },
             _ => Pattern::Periodic(interval),
         };
         let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
@@ -390,7 +400,7 @@ impl Layout {
             let message = format!("a station sends {MAX_STREAMS} streams at most");
             return section.fail("from", message);
         }
-        // The seed is set later together with all other seeds.
+        // A seed that the plan does not give is set later together with all other seeds.
         traffic.push(TrafficConfig {
             burst: section.get("burst").unwrap_or(1),
             start,
@@ -404,6 +414,7 @@ impl Layout {
             name,
             id,
             deadline,
+            seed: section.get("seed"),
             loss: section.parsed("loss", Probability::parse),
         });
         Ok(())

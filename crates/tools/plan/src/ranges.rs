@@ -261,7 +261,7 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that have other tests because they require other tables.
-const ELSEWHERE: [&str; 24] = [
+const ELSEWHERE: [&str; 26] = [
     "calibration",
     "workload.time_based",
     "workload.thinktime_blocks",
@@ -271,6 +271,7 @@ const ELSEWHERE: [&str; 24] = [
     "hosts.h.workload.thinktime_blocks",
     "hosts.h.workload.timing",
     "hosts.h.count",
+    "link.tlp_extra",
     "drive.count",
     "drive.node",
     "nodes.n.count",
@@ -280,6 +281,7 @@ const ELSEWHERE: [&str; 24] = [
     "cables.c.b",
     "shapers.e.algorithm",
     "shapers.e.weight",
+    "traffic.t.deviation",
     "streams.st.to",
     "streams.st.priority",
     "streams.st.numbers",
@@ -383,6 +385,12 @@ fn value_that_another_key_excludes_is_an_error() {
         ("[link]\n", "max_frame = \"2MiB\"", "bytes for the largest TLP, to 1MiB"),
         ("[traffic.t]\ninterval = \"1s\"\nto = \"host\"\n", "from = \"x\"", "There are: host"),
         ("[traffic.t]\nfrom = \"host\"\n", "to = \"x\"", "There are: host, device"),
+        (
+            "[traffic.t]\ninterval = \"1s\"\nfrom = \"host\"\nto = \"device\"\n",
+            "deviation = \"1us\"",
+            "'deviation' and pattern = \"normal\" go together",
+        ),
+        ("transport = \"raw\"\n[link]\n", "tlp_extra = \"1B\"", "requires 'frame_extra'"),
         ("[drives.d]\n", "write_buffer = \"1B\"", "0B, or a page at least, up to 65536GiB"),
         ("[drives.d]\n", "node = \"x\"", "There are: device"),
         ("[drives.d]\n", "namespaces = [\"4KiB\", \"100B\"]", "4096B to 65536GiB"),

@@ -78,7 +78,7 @@ pub(super) fn read(
             add(format!("drive {name}"), subject, mistakes.keep(deadline(section)).flatten());
         }
     }
-    for Stream { name, id, deadline, loss } in streams {
+    for Stream { name, id, deadline, loss, .. } in streams {
         let subject = Subject::Stream(*id);
         add(format!("stream {name}"), subject, deadline.map(Bound::Deadline));
         add(format!("stream {name} loss"), subject, loss.map(Bound::Loss));

@@ -5,10 +5,12 @@ use sim::drive::Timing;
 use sim::ethernet::bridge::Mode;
 use sim::ethernet::port;
 use sim::network::CableEnd;
-use sim::transport::TransportConfig;
+use sim::transport::{RawConfig, TransportConfig};
 use sim::workload::Workload;
+use sim::world::HostConfig;
 use stats::random::Probability;
 use std::collections::BTreeSet;
+use switch::raw::Settings;
 use wire::Duration;
 
 /// Propagation delays from this on are listed; shorter ones are below what a live run shows.
@@ -50,7 +52,9 @@ pub fn differences(plan: &Planned) -> Vec<String> {
     let network = &plan.config.network;
     let traffic = network.stations.iter().any(|station| !station.traffic.is_empty());
     let tags = network.stations.iter().any(|station| station.tagging.is_some());
+    let raw = has_raw_settings(&plan.config.hosts);
     let lists = [
+        (raw, "frame_extra, tlp_extra, ack_time and ack_frames of raw Ethernet"),
         (traffic, "streams of [traffic]"),
         (!network.streams.is_empty(), "[streams]: redundancy and policing"),
         (network.time.is_some(), "[clocks]: clocks and 802.1AS"),
@@ -63,6 +67,18 @@ pub fn differences(plan: &Planned) -> Vec<String> {
         }
     }
     all
+}
+
+/// Returns whether tunnels over raw Ethernet have settings that live nodes lack.
+fn has_raw_settings(hosts: &[HostConfig]) -> bool {
+    let standard = Settings::new(0);
+    hosts.iter().flat_map(HostConfig::links).any(|link| {
+        let TransportConfig::Raw(RawConfig { settings: own, .. }) = link.transport else {
+            return false;
+        };
+        let acks = (own.ack_delay, own.ack_after) != (standard.ack_delay, standard.ack_after);
+        acks || link.switch.encapsulation.frame > 0
+    })
 }
 
 fn drives(plan: &Planned, all: &mut Vec<String>) {
