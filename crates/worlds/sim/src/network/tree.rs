@@ -11,7 +11,7 @@ use wire::Duration;
 
 /// Frames per transmit ring of the stations of a [`Tree`]: so many that no frame of a stream waits
 /// in the host.
-const TX_RING: usize = 4096;
+const TX_RING: usize = 1024;
 
 /// A node of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

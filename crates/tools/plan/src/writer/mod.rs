@@ -1,29 +1,38 @@
 //! Plans of configurations: the reverse of [`Plan::build`].
 
+mod network;
+
 use crate::Plan;
+use crate::simulate::places;
 use node::push::Mode;
 use sim::Config;
 use sim::drive::{DriveConfig, Timing};
 use sim::ethernet::cable::Faults;
+use sim::ethernet::port::Algorithm;
+use sim::ethernet::traffic::{Pattern, StreamId};
+use sim::network::CableEnd;
 use sim::pcie::{Generation, LinkConfig};
 use sim::transport::TransportConfig;
 use sim::workload::{CompletionMode, Fio, Workload};
 use sim::world::{Attached, HostConfig, SwitchConfig};
 use stats::random::Probability;
+use std::collections::BTreeSet;
+use tsn::Clock;
 use wire::Duration;
 
-/// The keys of a plan in order: table, key, value in TOML.
-#[derive(Default)]
-struct Keys(Vec<(&'static str, &'static str, String)>);
+/// The keys of a plan: table, key, value in TOML. An empty key stands for an empty table.
+#[derive(Clone, Default)]
+struct Keys(Vec<(String, &'static str, String)>);
 
 /// Returns the text of a plan that builds this configuration. Keys with their default are left out.
 ///
 /// # Errors
-/// What a plan cannot express, or what this function does not write: several hosts, bridges, and
-/// everything on the network other than the tunnel of one drive over one cable.
+/// What a plan cannot express, or what this function does not write: several hosts, and everything
+/// on the network of a host other than the tunnel of one drive over one cable. Without hosts, this
+/// function writes the keys that published experiments require.
 pub fn write(config: &Config) -> Result<String, String> {
     let mut keys = Keys::default();
-    keys.all(config)?;
+    if config.hosts.is_empty() { keys.network(config) } else { keys.all(config) }?;
     let wanted = comparable(config, config);
     let built = |keys: &Keys| {
         let built = Plan::parse("plan", &keys.text()).and_then(|plan| plan.build());
@@ -35,10 +44,16 @@ pub fn write(config: &Config) -> Result<String, String> {
         let (wanted, _) = differs.unwrap_or((&wanted, ""));
         return Err(format!("a plan has no key for '{}'", wanted.trim()));
     }
-    for at in (0..keys.0.len()).rev() {
-        let key = keys.0.remove(at);
-        if built(&keys).as_ref() != Ok(&wanted) {
-            keys.0.insert(at, key);
+    // A key is left out in all tables of its kind, or in none.
+    let kind = |(table, key, _): &(String, &'static str, String)| {
+        (table.split('.').next().unwrap_or_default().to_owned(), *key)
+    };
+    let kinds: BTreeSet<_> = keys.0.iter().map(kind).collect();
+    for unneeded in kinds {
+        let mut fewer = keys.clone();
+        fewer.0.retain(|key| kind(key) != unneeded);
+        if built(&fewer).as_ref() == Ok(&wanted) {
+            keys = fewer;
         }
     }
     Ok(keys.text())
@@ -62,7 +77,42 @@ fn comparable(config: &Config, names: &Config) -> String {
             faults.seed = 0;
         }
     }
+    for stream in config.network.stations.iter_mut().flat_map(|station| &mut station.traffic) {
+        if let Pattern::Periodic(_) = stream.pattern {
+            stream.seed = 0;
+        }
+    }
+    normalise_ports(&mut config);
     format!("{config:#?}")
+}
+
+/// Removes from ports the clocks that `[clocks]` replaces, and streams of which no frame arrives.
+fn normalise_ports(config: &mut Config) {
+    let before = config.network.clone();
+    let wiring = before.wiring();
+    let passes = |place: CableEnd, class: usize, stream: StreamId| {
+        let from = usize::from(stream.station);
+        let traffic = &before.stations[from].traffic[usize::from(stream.number)];
+        let mut way = places::all_routes(&wiring, from, traffic.to, traffic.priority).into_iter();
+        way.any(|egress| egress.place == place && egress.queue == class)
+    };
+    let stations = config.network.stations.iter_mut().enumerate();
+    let stations = stations.map(|(at, station)| (CableEnd::Station(at), &mut station.port));
+    let bridges = config.network.bridges.iter_mut().enumerate().flat_map(|(at, bridge)| {
+        let ports = bridge.ports.iter_mut().enumerate();
+        ports.map(move |(number, port)| (CableEnd::Bridge(at, number), port))
+    });
+    for (place, port) in stations.chain(bridges) {
+        if before.time.is_some() {
+            port.clock = Clock::default();
+            port.gates.iter_mut().for_each(|gates| gates.set_clock(Clock::default()));
+        }
+        for (class, shaped) in port.classes.iter_mut().enumerate() {
+            if let Algorithm::Ats(shaper) = &mut shaped.algorithm {
+                shaper.streams.retain(|(stream, _)| passes(place, class, *stream));
+            }
+        }
+    }
 }
 
 fn drives_mut(attached: &mut Attached) -> Vec<&mut DriveConfig> {
@@ -79,40 +129,54 @@ fn drives(attached: &Attached) -> Vec<&DriveConfig> {
     }
 }
 
+fn is_raw(switch: &SwitchConfig) -> bool {
+    let mut transports = switch.ports.iter().map(|port| &port.transport);
+    transports.any(|transport| matches!(transport, TransportConfig::Raw(_)))
+}
+
 impl Keys {
-    fn add(&mut self, table: &'static str, key: &'static str, value: impl ToString) {
-        self.0.push((table, key, value.to_string()));
+    fn add(&mut self, table: &str, key: &'static str, value: impl ToString) {
+        self.0.push((table.to_owned(), key, value.to_string()));
     }
 
-    fn quoted(&mut self, table: &'static str, key: &'static str, value: impl ToString) {
+    /// Adds a table, which may have no keys.
+    fn table(&mut self, table: &str) {
+        self.add(table, "", "");
+    }
+
+    fn quoted(&mut self, table: &str, key: &'static str, value: impl ToString) {
         self.add(table, key, format!("\"{}\"", value.to_string()));
     }
 
-    fn time(&mut self, table: &'static str, key: &'static str, value: Duration) {
+    fn time(&mut self, table: &str, key: &'static str, value: Duration) {
         self.quoted(table, key, time(value));
     }
 
-    fn size(&mut self, table: &'static str, key: &'static str, value: u64) {
+    fn size(&mut self, table: &str, key: &'static str, value: u64) {
         self.quoted(table, key, size(value));
     }
 
     fn text(&self) -> String {
-        let (mut text, mut last) = (String::new(), "");
+        let mut tables: Vec<(&str, String)> = Vec::new();
         for (table, key, value) in &self.0 {
-            if *table != last {
-                text += if text.is_empty() { "" } else { "\n" };
-                text += &format!("[{table}]\n");
-                last = table;
+            let at = tables.iter().position(|(name, _)| name == table).unwrap_or_else(|| {
+                let head = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
+                tables.push((table, head));
+                tables.len() - 1
+            });
+            if !key.is_empty() {
+                tables[at].1 += &format!("{key} = {value}\n");
             }
-            text += &format!("{key} = {value}\n");
         }
-        text
+        let texts: Vec<String> = tables.into_iter().map(|(_, text)| text).collect();
+        texts.join("\n")
     }
 
     fn all(&mut self, config: &Config) -> Result<(), String> {
         let [host] = &config.hosts[..] else { return Err("a plan with one host".into()) };
         let transport = match &host.attached {
             Attached::Direct(_) => "direct",
+            Attached::Switch(switch) if is_raw(switch) => "raw",
             Attached::Switch(_) if config.network.stations.iter().all(|s| s.tagging.is_some()) => {
                 "tsn"
             }
@@ -153,7 +217,19 @@ impl Keys {
                 self.size(LINK, "burst", tcp.burst as u64);
                 Ok(())
             }
-            _ => Err("a plan over TCP".into()),
+            Some(TransportConfig::Raw(raw)) => {
+                self.quoted("", "congestion", raw.settings.congestion);
+                self.add(LINK, "priority", raw.priority);
+                self.size(LINK, "mtu", (raw.settings.segment + wire::raw::HEADER) as u64);
+                self.time(LINK, "ack_time", raw.settings.ack_delay);
+                self.add(LINK, "ack_frames", raw.settings.ack_after);
+                if switch.encapsulation.frame > 0 {
+                    self.size(LINK, "frame_extra", switch.encapsulation.frame as u64);
+                    self.size(LINK, "tlp_extra", switch.encapsulation.tlp as u64);
+                }
+                Ok(())
+            }
+            _ => Err("a plan over TCP or raw Ethernet".into()),
         }
     }
 
@@ -163,6 +239,7 @@ impl Keys {
         self.time(HOST, "mmio", root.mmio);
         self.time(HOST, "memory_read", root.memory_read);
         self.size(HOST, "memory", root.memory as u64);
+        self.quoted(HOST, "memory_at", if root.memory_at < 1 << 32 { "low" } else { "high" });
         self.time(HOST, "completion_timeout", root.completion_timeout);
         self.quoted(HOST, "push", Mode::name(root.push));
         self.time(HOST, "submit", software.submit);
@@ -203,7 +280,12 @@ impl Keys {
 
     fn drive(&mut self, drive: &DriveConfig) {
         const DRIVE: &str = "drive";
-        let preset = |name: &&&str| Timing::preset(name) == Some(drive.timing);
+        // A RAID0 differs from its preset in channels and rate.
+        let Timing { channels, stream_rate, .. } = drive.timing;
+        let preset = |name: &&&str| {
+            let preset = Timing::preset(name);
+            preset.is_some_and(|one| Timing { channels, stream_rate, ..one } == drive.timing)
+        };
         if let Some(preset) = Timing::PRESETS.iter().find(preset) {
             self.quoted(DRIVE, "preset", preset);
         }
@@ -211,6 +293,8 @@ impl Keys {
         self.add(DRIVE, "mps", drive.max_payload);
         self.add(DRIVE, "dma_read", drive.read_request);
         self.add(DRIVE, "reads_in_flight", drive.reads_in_flight);
+        self.add(DRIVE, "channels", channels);
+        self.quoted(DRIVE, "stream_rate", format!("{stream_rate}B/s"));
         let Timing { read_lsb, read_msb, variation, .. } = drive.timing;
         self.time(DRIVE, "read_lsb", read_lsb);
         self.time(DRIVE, "read_msb", read_msb);

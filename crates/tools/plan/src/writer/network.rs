@@ -1,0 +1,268 @@
+//! Networks without hosts: nodes, bridges, cables, streams and clocks.
+
+use super::{Keys, time};
+use sim::Config;
+use sim::ethernet::bridge::Mode;
+use sim::ethernet::port::{Algorithm, Class, Committed, Counted, Preemption};
+use sim::ethernet::traffic::{Pattern, StreamId};
+use sim::ethernet::{Rate, port};
+use sim::network::{CableEnd, ClockNode, NetworkConfig, StationConfig, TimeConfig, TrafficConfig};
+use tsn::gptp::domain::interval;
+use tsn::gptp::{Stamping, Walk};
+use tsn::{GateControlList, StepPolicy};
+use wire::{Duration, Instant};
+
+/// Bits per byte: plans have rates and bursts in bytes.
+const BITS: u64 = 8;
+
+fn name(place: CableEnd) -> String {
+    match place {
+        CableEnd::Station(station) => format!("station-{station}"),
+        CableEnd::Bridge(bridge, _) => format!("bridge-{bridge}"),
+    }
+}
+
+fn since_start(at: Instant) -> Duration {
+    at.since(Instant::ZERO)
+}
+
+fn list<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    format!("[{}]", items.join(", "))
+}
+
+fn quoted(text: impl ToString) -> String {
+    format!("\"{}\"", text.to_string())
+}
+
+impl Keys {
+    /// Adds the keys of a network without hosts. Values that all stations or all cables share are
+    /// in `[link]`.
+    pub(super) fn network(&mut self, config: &Config) -> Result<(), String> {
+        let network = &config.network;
+        let (Some(runtime), [station, ..], [cable, ..]) =
+            (config.runtime, &network.stations[..], &network.cables[..])
+        else {
+            return Err("a plan with hosts, or with runtime, stations and cables".into());
+        };
+        self.add("", "seed", config.seed);
+        self.time("", "runtime", runtime);
+        let (rate, propagation) = (network.port(cable.a).rate, cable.propagation);
+        self.wire("link", rate, propagation);
+        self.station("link", station);
+        for (number, own) in network.stations.iter().enumerate() {
+            let table = format!("nodes.station-{number}");
+            self.table(&table);
+            self.port(&table, &own.port);
+            self.clock(&table, network.time.as_ref().map(|time| &time.stations[number]));
+        }
+        for (number, bridge) in network.bridges.iter().enumerate() {
+            let table = format!("bridges.bridge-{number}");
+            let mode = match bridge.mode {
+                Mode::StoreAndForward => "store-and-forward",
+                Mode::CutThrough => "cut-through",
+            };
+            self.quoted(&table, "mode", mode);
+            self.time(&table, "delay", bridge.delay);
+            self.clock(&table, network.time.as_ref().map(|time| &time.bridges[number]));
+        }
+        for (number, cable) in network.cables.iter().enumerate() {
+            let table = format!("cables.cable-{number}");
+            self.quoted(&table, "a", name(cable.a));
+            self.quoted(&table, "b", name(cable.b));
+            let own = (network.port(cable.a).rate, cable.propagation);
+            if own != (rate, propagation) {
+                self.wire(&table, own.0, own.1);
+            }
+            for (own, other) in [(cable.a, cable.b), (cable.b, cable.a)] {
+                if let CableEnd::Bridge(bridge, _) = own {
+                    let table = format!("bridges.bridge-{bridge}.ports.{}", name(other));
+                    self.port(&table, network.port(own));
+                }
+            }
+        }
+        for (station, config) in network.stations.iter().enumerate() {
+            for (number, traffic) in config.traffic.iter().enumerate() {
+                let id = StreamId { station: station as u16, number: number as u8 };
+                self.stream(id, traffic, committed(network, id));
+            }
+        }
+        network.time.iter().for_each(|time| self.clocks(time));
+        Ok(())
+    }
+
+    fn wire(&mut self, table: &str, rate: Rate, propagation: Duration) {
+        self.quoted(table, "rate", rate.name());
+        self.time(table, "propagation", propagation);
+    }
+
+    fn station(&mut self, table: &str, station: &StationConfig) {
+        self.time(table, "tx_delay", station.tx_delay);
+        self.time(table, "rx_delay", station.rx_delay);
+        self.add(table, "tx_ring", station.tx_ring);
+        let vlan = station.tagging.map(|tagging| tagging.vid.to_string());
+        self.add(table, "vlan", vlan.unwrap_or_else(|| quoted("none")));
+    }
+
+    fn port(&mut self, table: &str, port: &port::Config) {
+        // Tables of schedules and shapers have no dots in their names.
+        let own = table.replace('.', "-");
+        if let (Some(gates), []) = (&port.gates, &port.cqf[..]) {
+            self.quoted(table, "schedule", &own);
+            self.schedule(&format!("schedules.{own}"), gates.list());
+        }
+        let frames = port.classes[0].queue_frames;
+        if frames != Class::default().queue_frames {
+            self.add(table, "queue_frames", frames);
+        }
+        let mut shapers = Vec::new();
+        for (number, class) in port.classes.iter().enumerate() {
+            let name = format!("{own}-{number}");
+            if self.shaper(&format!("shapers.{name}"), &class.algorithm) {
+                shapers.push(quoted(format!("{number} {name}")));
+            }
+        }
+        for pair in &port.cqf {
+            let name = format!("{own}-{}", pair.classes[0]);
+            let shaper = format!("shapers.{name}");
+            self.quoted(&shaper, "algorithm", "cqf");
+            self.time(&shaper, "cycle", pair.cycle);
+            self.time(&shaper, "base", since_start(pair.base));
+            shapers.extend(pair.classes.map(|class| quoted(format!("{class} {name}"))));
+        }
+        if !shapers.is_empty() {
+            self.add(table, "shapers", list(shapers));
+        }
+        if let Some(Preemption { express, advance, verify, .. }) = &port.preemption {
+            self.add(table, "express", list((0..8).filter(|class| express >> class & 1 == 1)));
+            self.quoted(table, "verify", if verify.enabled { "on" } else { "off" });
+            self.time(table, "hold_advance", advance.hold);
+        }
+    }
+
+    fn schedule(&mut self, table: &str, gates: &GateControlList) {
+        let entries = gates.entries().iter().map(|entry| {
+            let (letter, states) = (entry.operation.letter(), entry.states.0);
+            quoted(format!("{letter} {states:02x} {}", time(entry.interval)))
+        });
+        self.time(table, "base", since_start(gates.base_time()));
+        self.time(table, "cycle", gates.cycle_time());
+        self.add(table, "entries", list(entries));
+    }
+
+    /// Adds a shaper, and returns whether the class has one.
+    fn shaper(&mut self, table: &str, algorithm: &Algorithm) -> bool {
+        let counted = match algorithm {
+            Algorithm::StrictPriority | Algorithm::Own(_) => return false,
+            Algorithm::CreditBased(shaper) => {
+                self.quoted(table, "algorithm", "cbs");
+                self.rate(table, "idle_slope", shaper.idle_slope);
+                let guard = if shaper.rises_in_guard_band { "rises" } else { "frozen" };
+                self.quoted(table, "guard_band_credit", guard);
+                shaper.counted
+            }
+            Algorithm::Ats(shaper) => {
+                self.quoted(table, "algorithm", "ats");
+                self.rate(table, "rate", shaper.committed.rate);
+                self.size(table, "burst", shaper.committed.burst / BITS);
+                if let Some(most) = shaper.max_residence {
+                    self.time(table, "max_residence", most);
+                }
+                shaper.counted
+            }
+            Algorithm::Ets { weight } => {
+                self.quoted(table, "algorithm", "ets");
+                self.add(table, "weight", weight);
+                Counted::WithGap
+            }
+        };
+        if counted == Counted::FrameOnly {
+            self.quoted(table, "counted", "frame");
+        }
+        true
+    }
+
+    /// Adds a rate in bits per second.
+    fn rate(&mut self, table: &str, key: &'static str, bits_per_second: u64) {
+        self.quoted(table, key, format!("{}B/s", bits_per_second / BITS));
+    }
+
+    fn stream(&mut self, id: StreamId, traffic: &TrafficConfig, committed: Option<Committed>) {
+        let table = &format!("traffic.stream-{}-{}", id.station, id.number);
+        self.quoted(table, "from", name(CableEnd::Station(id.station.into())));
+        self.quoted(table, "to", name(CableEnd::Station(traffic.to)));
+        self.size(table, "length", traffic.length as u64);
+        self.time(table, "interval", traffic.pattern.interval());
+        if let Pattern::Poisson(_) = traffic.pattern {
+            self.quoted(table, "pattern", "poisson");
+        }
+        if let Pattern::Normal { deviation, .. } = traffic.pattern {
+            self.quoted(table, "pattern", "normal");
+            self.time(table, "deviation", deviation);
+        }
+        if !matches!(traffic.pattern, Pattern::Periodic(_)) {
+            self.add(table, "seed", traffic.seed);
+        }
+        self.add(table, "burst", traffic.burst);
+        self.time(table, "start", since_start(traffic.start));
+        self.quoted(table, "clock", if traffic.own_clock { "node" } else { "true" });
+        self.add(table, "priority", traffic.priority);
+        if let Some(committed) = committed {
+            self.rate(table, "committed_rate", committed.rate);
+            self.size(table, "committed_burst", committed.burst / BITS);
+        }
+    }
+
+    fn clocks(&mut self, config: &TimeConfig) {
+        const CLOCKS: &str = "clocks";
+        let Some(node) = config.stations.first().and_then(|first| first.node.as_ref()) else {
+            return self.quoted(CLOCKS, "sync", "off");
+        };
+        self.time(CLOCKS, "sync_interval", interval(node.domains[0].log_sync));
+        self.time(CLOCKS, "pdelay_interval", interval(node.log_delay));
+        self.time(CLOCKS, "delay_limit", node.most_delay);
+        self.time(CLOCKS, "step", node.servo.step);
+    }
+
+    /// Adds the clock of a node.
+    fn clock(&mut self, table: &str, node: Option<&ClockNode>) {
+        let Some(node) = node else { return };
+        self.quoted(table, "clock_drift", format!("{}ppb", node.clock.drift_ppt / 1000));
+        if let Some(Walk { step_ppt, every, limit_ppt }) = node.clock.walk {
+            self.quoted(table, "clock_walk", format!("{}ppb", step_ppt / 1000));
+            self.time(table, "clock_walk_every", every);
+            self.quoted(table, "clock_walk_limit", format!("{}ppb", limit_ppt / 1000));
+        }
+        if !node.steps.is_empty() {
+            let steps = node.steps.iter();
+            let steps = steps.map(|(at, ps)| quoted(format!("{} {ps}ps", time(since_start(*at)))));
+            self.add(table, "clock_steps", list(steps));
+        }
+        if let Some(own) = node.node.as_ref().and_then(|node| node.domains.first()) {
+            self.add(table, "clock_priority", own.own.priority1);
+        }
+        self.time(table, "stamp_noise", node.noise);
+        if node.stamping == Stamping::Software {
+            self.quoted(table, "stamping", "software");
+        }
+        let policy = match node.on_step {
+            StepPolicy::Rederived => "rederived",
+            StepPolicy::Frozen => "frozen",
+            StepPolicy::Burst => "burst",
+        };
+        self.quoted(table, "on_step", policy);
+    }
+}
+
+/// Returns the committed rate and burst of a stream, if it has its own.
+fn committed(network: &NetworkConfig, stream: StreamId) -> Option<Committed> {
+    let bridges = network.bridges.iter().flat_map(|bridge| &bridge.ports);
+    let ports = bridges.chain(network.stations.iter().map(|station| &station.port));
+    let mut classes = ports.flat_map(|port| &port.classes);
+    classes.find_map(|class| match &class.algorithm {
+        Algorithm::Ats(shaper) => {
+            shaper.streams.iter().find(|(id, _)| *id == stream).map(|(_, committed)| *committed)
+        }
+        _ => None,
+    })
+}
