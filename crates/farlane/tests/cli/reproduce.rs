@@ -144,3 +144,33 @@ fn plans_of_a_publication_have_its_figures() {
     }
     is_refused(&["reproduce", "nvme-tsn", "--set", "drive.x=1"], &["--set drive.x=1: unknown key"]);
 }
+
+/// The tables of streams have the figures of the plans that were written for them.
+#[test]
+fn plans_of_streams_have_their_figures() {
+    let folder = scratch("reproduce-plans-of-streams");
+    let plans = text(&folder);
+    for (publication, part, row, stream, ns) in [
+        ("tsn-ports", "priority", "strict_priority.highest", "stream-4-0", 140_739.0),
+        ("tsn-vm", "slots", "missed_slot.on_time", "stream-0-0", 618.0),
+    ] {
+        let run = ["reproduce", publication, "--only", part, "--json"];
+        let published = document(&[&run[..], &["--plan", &plans]].concat());
+        let checks = published["checks"].as_array().unwrap();
+        let (case, figure) = row.split_once('.').unwrap();
+        let mut of_row = checks.iter().filter(|one| one["case"] == case && one["figure"] == figure);
+        let check = of_row.next().unwrap();
+        assert_eq!(check["simulated"].as_f64(), Some(ns / 1e3));
+        let plan = folder.join(format!("{row}.toml"));
+        let simulated = document(&["sim", &text(&plan), "--json"]);
+        let streams = simulated["streams"].as_array().unwrap();
+        let found = streams.iter().find(|one| one["name"] == stream).unwrap();
+        assert_eq!(found["latency_ns"]["max"].as_f64(), Some(ns), "{found}");
+        let slower = document(&[&run[..], &["--set", "link.propagation=60ns"]].concat());
+        assert_eq!(slower["checks"], published["checks"]);
+        let changed = slower["changed"].as_array().unwrap();
+        assert!(changed.iter().all(|row| row["changed"].as_f64() >= row["simulated"].as_f64()));
+    }
+    let other = ["reproduce", "expether", "--only", "ablation", "--plan", &plans];
+    assert!(is_wrong_usage(&other).contains("a part with published figures: table"));
+}

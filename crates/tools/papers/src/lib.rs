@@ -10,10 +10,12 @@
 //! - `runs`: parallel simulations
 //! - `section`: one part of the results: text, tables, plots
 //! - `row`: a published figure next to a simulated one
+//! - `lab`: access to the simulations before they run
 
 #[cfg(test)]
 mod described;
 pub mod expether;
+mod lab;
 pub mod nvme_tsn;
 mod row;
 mod runs;
@@ -21,7 +23,8 @@ mod section;
 pub mod tsn_ports;
 pub mod tsn_vm;
 
-pub use row::Figure;
+pub use lab::{Lab, Simulation, unchanged};
+pub use row::{Changed, Figure, Row};
 use row::{error_percent, percent};
 pub use runs::Runs;
 pub use section::Section;

@@ -1,7 +1,22 @@
 //! A published figure and its simulated value.
 
+use crate::Section;
+use report::Align::{Left, Right};
+use report::Column;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// A row of a comparison with published figures.
+pub trait Row {
+    /// Name, unique in the publication.
+    fn name(&self) -> String;
+
+    /// Unit of the figures.
+    fn unit(&self) -> &str;
+
+    /// The published or expected figure, and the simulated one.
+    fn values(&self) -> [f64; 2];
+}
 
 /// A published figure and its simulated value.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -41,6 +56,59 @@ impl Figure {
     /// If there is no such row.
     pub(crate) fn find<'a>(rows: &'a [Self], figure: &str) -> &'a Self {
         rows.iter().find(|row| row.figure == figure).expect("a figure of the table")
+    }
+}
+
+impl Row for Figure {
+    fn name(&self) -> String {
+        self.figure.clone()
+    }
+
+    fn unit(&self) -> &str {
+        self.unit
+    }
+
+    fn values(&self) -> [f64; 2] {
+        [self.published, self.simulated]
+    }
+}
+
+/// A simulated figure with other settings than the publication's.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Changed{R}")]
+pub struct Changed<R> {
+    /// The figure with the publication's settings.
+    #[serde(flatten)]
+    pub row: R,
+    /// The simulated figure with the settings of `set`.
+    pub changed: f64,
+    /// Difference of `changed` from `simulated`, in per cent to two decimals.
+    pub change_percent: f64,
+}
+
+impl<R: Row + Clone> Changed<R> {
+    /// Compares the rows with the publication's settings and with others.
+    pub fn all(before: &[R], after: &[R]) -> Vec<Self> {
+        let figure = |(row, after): (&R, &R)| {
+            let ([_, simulated], [_, changed]) = (row.values(), after.values());
+            let change_percent = error_percent(simulated, changed);
+            Self { row: row.clone(), changed, change_percent }
+        };
+        before.iter().zip(after).map(figure).collect()
+    }
+
+    /// Returns the figures as a table. `set` are the settings.
+    pub fn section(all: &[Self], set: &[String]) -> Section {
+        let columns: [Column<Self>; 6] = [
+            ("figure", Left, |one| one.row.name()),
+            ("unit", Left, |one| one.row.unit().to_owned()),
+            ("published", Right, |one| one.row.values()[0].to_string()),
+            ("simulated", Right, |one| one.row.values()[1].to_string()),
+            ("with the settings", Right, |one| one.changed.to_string()),
+            ("change", Right, |one| percent(one.change_percent)),
+        ];
+        let title = format!("Other settings than the publication's: {}", set.join(", "));
+        Section::from_rows(&title, &columns, all, &[])
     }
 }
 

@@ -1,12 +1,12 @@
 //! `farlane reproduce expether`.
 
-use super::Options;
+use super::{Options, Rows, Source};
 use clap::ValueEnum;
 use papers::expether::{
     self, Ablation, Assumed, CurvePoint, ExpetherParameter, Latencies, Statement, Sweep, Table,
     published,
 };
-use papers::{Figure, Section};
+use papers::{Figure, Lab, Section};
 use report::{Failure, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -53,16 +53,31 @@ pub struct ExpetherResults {
 
 /// Runs the requested parts.
 pub(super) fn run(options: &Options<Part>) -> Outcome {
-    options.run("expether", published().citation(), simulate)
+    let published = published();
+    let source = Source {
+        name: "expether",
+        citation: published.citation(),
+        published: &[Part::Table],
+        section: &|row| published.figure(row).source.clone(),
+    };
+    options.run(&source, simulate).map(drop)
 }
 
-fn simulate(part: &Part, results: &mut ExpetherResults) -> Result<Vec<Section>, Failure> {
+impl Rows for ExpetherResults {
+    type Row = Figure;
+
+    fn rows(&self) -> &[Figure] {
+        self.rows.as_deref().unwrap_or_default()
+    }
+}
+
+fn simulate(part: &Part, results: &mut ExpetherResults, lab: Lab) -> Result<Vec<Section>, Failure> {
     let published = published();
     Ok(match part {
         Part::Table => {
-            let times = Latencies::simulate()?;
-            let ssds = Sweep::Ssds.simulate()?;
-            let limits = Sweep::Limits.simulate()?;
+            let times = Latencies::simulate(lab)?;
+            let ssds = Sweep::Ssds.simulate(lab)?;
+            let limits = Sweep::Limits.simulate(lab)?;
             let table = Table::new(&published, &ssds, &limits, &times);
             let sections = vec![
                 table.section(&published),

@@ -35,8 +35,8 @@ impl Part {
 /// Runs the requested parts.
 pub fn run(options: &Options<Part>) -> Outcome {
     let published = published();
-    options.run_checks("tsn-ports", published.title.clone(), |part| {
-        let cases = tsn_ports::simulate(&published, part.cases())?;
+    options.run_checks("tsn-ports", &published, |part, lab| {
+        let cases = tsn_ports::simulate(&published, part.cases(), lab)?;
         let sections = tsn_ports::sections(&cases);
         Ok((cases.into_iter().flat_map(|case| case.checks).collect(), sections))
     })

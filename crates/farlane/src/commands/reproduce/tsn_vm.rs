@@ -29,8 +29,8 @@ impl Part {
 /// Runs the requested parts.
 pub fn run(options: &Options<Part>) -> Outcome {
     let published = published();
-    options.run_checks("tsn-vm", published.title.clone(), |part| {
-        let cases = tsn_vm::simulate(&published, part.cases())?;
+    options.run_checks("tsn-vm", &published, |part, lab| {
+        let cases = tsn_vm::simulate(&published, part.cases(), lab)?;
         let (cases, sections): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
         Ok((cases.into_iter().flat_map(|case| case.checks).collect(), sections))
     })

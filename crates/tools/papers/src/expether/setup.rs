@@ -104,7 +104,7 @@ impl Setup {
         // Acknowledgements travel with data, or alone after the time of two frames at the lowest
         // rate.
         let ack_delay = Duration::from_us(25);
-        let patience = raw::Settings { ack_delay, ack_after: 64, ..raw::Settings::new(1) };
+        let patience = raw::Settings { ack_delay, ack_after: 64, ..raw::Settings::new(0) };
         let settings = raw::Settings { congestion, ..patience };
         RawConfig { stations: [0, 1], priority: 0, settings }
     }

@@ -2,7 +2,7 @@
 //! limit with one SSD.
 
 use super::setup::{self, LINE, POLICIES, Setup};
-use crate::{Runs, Section};
+use crate::{Lab, Runs, Section, Simulation};
 use report::Align::{Left, Right};
 use report::{Axis, Column, Failure, Plot, Scale, Table};
 use schemars::JsonSchema;
@@ -71,18 +71,29 @@ impl Sweep {
         }
     }
 
-    /// Simulates every point with and without aggregation.
+    /// Simulates every point with and without aggregation, in a laboratory.
     ///
     /// # Errors
     /// If a simulation fails.
-    pub fn simulate(self) -> Result<Vec<CurvePoint>, Failure> {
+    pub fn simulate(self, lab: Lab) -> Result<Vec<CurvePoint>, Failure> {
         let mut runs = Runs::default();
         let mut cases = Vec::new();
         for (rw, write) in [("read", false), ("write", true)] {
             for (ssds, limit) in self.places() {
-                for policy in POLICIES {
+                for (policy, with) in POLICIES.into_iter().zip(["on", "off"]) {
                     let setup = Setup { limit, ..Setup::new(policy, ssds) };
-                    runs.add(setup.name(rw), setup.config(setup::transfer(write, BYTES)));
+                    let config = setup.config(setup::transfer(write, BYTES));
+                    let (name, rows) = match self {
+                        Self::Ssds => (
+                            format!("{rw}_{ssds}_ssds_{with}"),
+                            vec![format!("gain_{rw}_ssds"), "onset_ssds".to_owned()],
+                        ),
+                        Self::Limits => (
+                            format!("{rw}_{}_gbps_{with}", limit / 1_000_000_000),
+                            vec![format!("gain_{rw}_rate")],
+                        ),
+                    };
+                    runs.add(name.clone(), lab(Simulation { name, rows, config })?);
                 }
                 cases.push((rw, write, ssds, limit));
             }

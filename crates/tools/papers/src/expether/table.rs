@@ -4,7 +4,7 @@
 use super::Published;
 use super::setup::{self, LINE, POLICIES, Setup};
 use super::sweep::{CurvePoint, most, with_rw};
-use crate::{Figure, Runs, Section, percent};
+use crate::{Figure, Lab, Runs, Section, Simulation, percent};
 use report::Align::{Left, Right};
 use report::{self, Column, Failure};
 use schemars::JsonSchema;
@@ -27,16 +27,24 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Runs evaluation 3.
-    pub fn simulate() -> Result<Self, Failure> {
+    /// Runs evaluation 3 in a laboratory.
+    pub fn simulate(lab: Lab) -> Result<Self, Failure> {
         let mut runs = Runs::default();
-        let large = |write| ("64 MB", MANY, setup::transfer(write, LARGE));
-        let small = |write| ("4 KiB", 1, setup::small(write));
+        let large = |rw, write| (rw, MANY, setup::transfer(write, LARGE));
+        let small = |rw, write| (rw, 1, setup::small(write));
         // The long runs are first, so that parallel runs end together.
-        for (name, ssds, workload) in [large(false), large(true), small(false), small(true)] {
-            for policy in POLICIES {
-                let setup = Setup::new(policy, ssds);
-                runs.add(setup.name(name), setup.config(workload.clone()));
+        for (load, ssds, workload) in [
+            large("64m_read", false),
+            large("64m_write", true),
+            small("4k_read", false),
+            small("4k_write", true),
+        ] {
+            for (policy, with) in POLICIES.into_iter().zip(["on", "off"]) {
+                let name = format!("fio_{load}_{with}");
+                let config = Setup::new(policy, ssds).config(workload.clone());
+                let saturation = (name == "fio_64m_read_on").then(|| "saturation_read".to_owned());
+                let rows = [name.clone()].into_iter().chain(saturation).collect();
+                runs.add(name.clone(), lab(Simulation { name, rows, config })?);
             }
         }
         let reports = runs.run()?;

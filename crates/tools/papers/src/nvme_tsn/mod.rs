@@ -21,7 +21,7 @@ pub use published::{Published, published};
 pub use push::PushedTunnel;
 pub use requests::Requests;
 pub use speeds::Speed;
-pub use table::{ChangedFigure, Tables, simulations, tables};
+pub use table::{Tables, tables};
 pub use tsn_read::TsnRead;
 
 use sim::Config;

@@ -1,11 +1,9 @@
 //! The NVMe/TSN paper's tables (section 4.4), published and simulated.
 
 use super::{Experiment, Published, RATE, Topology, mean, ns, us};
-use crate::{Figure, Runs, Section, error_percent, percent};
+use crate::{Figure, Lab, Runs, Section, Simulation, error_percent, percent};
 use report::Align::{Left, Right};
-use report::{Column, Failure, Table};
-use schemars::JsonSchema;
-use serde::Serialize;
+use report::{Failure, Table};
 use sim::Config;
 use wire::Duration;
 
@@ -38,7 +36,7 @@ fn note(experiment: Experiment, topology: Topology) -> (bool, &'static str) {
 }
 
 /// Returns the simulations of the nine experiments. Each has the name of its row in [`Tables::rows`].
-pub fn simulations() -> Vec<(String, Config)> {
+fn simulations() -> Vec<(String, Config)> {
     let name = |experiment| match experiment {
         Experiment::ConfigRead => "config_read",
         Experiment::Read => "read_4k",
@@ -53,17 +51,21 @@ pub fn simulations() -> Vec<(String, Config)> {
     Experiment::ALL.into_iter().flat_map(of_experiment).collect()
 }
 
-/// Runs the nine experiments, in the order of [`simulations`].
+/// Runs the nine experiments in a laboratory.
 ///
 /// # Errors
 /// If a simulation fails.
-pub fn tables(
-    published: &Published,
-    simulations: Vec<(String, Config)>,
-) -> Result<Tables, Failure> {
+pub fn tables(published: &Published, lab: Lab) -> Result<Tables, Failure> {
     let mut runs = Runs::default();
-    for (name, config) in simulations {
-        runs.add(name, config);
+    for (name, config) in simulations() {
+        let tunnels: &[&str] = match &name[..] {
+            "config_read_direct" => &["t_tunnel_tcp", "t_tunnel_tsn"],
+            "config_read_tcp" => &["t_tunnel_tcp"],
+            "config_read_tsn" => &["t_tunnel_tsn"],
+            _ => &[],
+        };
+        let rows = [&[&name[..]], tunnels].concat().into_iter().map(str::to_owned).collect();
+        runs.add(name.clone(), lab(Simulation { name, rows, config })?);
     }
     let reports = runs.run()?;
     let means: Vec<Duration> = Experiment::ALL
@@ -109,44 +111,6 @@ fn rows(published: &Published, means: &[Duration]) -> Vec<Figure> {
         }
     }
     rows
-}
-
-/// A simulated figure with other settings than the publication's.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-pub struct ChangedFigure {
-    /// The figure with the publication's settings.
-    #[serde(flatten)]
-    pub row: Figure,
-    /// The simulated figure with the settings of `set`.
-    pub changed: f64,
-    /// Difference of `changed` from `simulated`, in per cent to two decimals.
-    pub change_percent: f64,
-}
-
-impl ChangedFigure {
-    /// Compares the tables with the publication's settings and with others.
-    pub fn all(before: &Tables, after: &Tables) -> Vec<Self> {
-        let figure = |(row, after): (&Figure, &Figure)| Self {
-            row: row.clone(),
-            changed: after.simulated,
-            change_percent: error_percent(row.simulated, after.simulated),
-        };
-        before.rows.iter().zip(&after.rows).map(figure).collect()
-    }
-
-    /// Returns the figures as a table. `set` are the settings.
-    pub fn section(all: &[Self], set: &[String]) -> Section {
-        let columns: [Column<Self>; 6] = [
-            ("figure", Left, |one| one.row.figure.clone()),
-            ("unit", Left, |one| one.row.unit.to_owned()),
-            ("published", Right, |one| one.row.published.to_string()),
-            ("simulated", Right, |one| one.row.simulated.to_string()),
-            ("with the settings", Right, |one| one.changed.to_string()),
-            ("change", Right, |one| percent(one.change_percent)),
-        ];
-        let title = format!("Other settings than the publication's: {}", set.join(", "));
-        Section::from_rows(&title, &columns, all, &[])
-    }
 }
 
 /// Returns an empty table with a column per topology.

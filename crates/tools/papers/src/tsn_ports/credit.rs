@@ -2,7 +2,7 @@
 //! the frame spacing of a simulation with ns-3.
 
 use super::star::{Star, at, gates, once};
-use super::{Figures, observed::us, run};
+use super::{CaseLab, Figures, observed::us};
 use report::Failure;
 use sim::ethernet::port::{Algorithm, Counted, CreditBased};
 use sim::network::TrafficConfig;
@@ -25,18 +25,20 @@ pub(super) fn shaper(idle_slope: u64) -> Algorithm {
     })
 }
 
-pub(super) fn simulate() -> Result<Figures, Failure> {
+pub(super) fn simulate(lab: CaseLab<'_>) -> Result<Figures, Failure> {
     let open = [(0xff, 10_000.0)];
     // The gate is closed for 100 us of 10 ms, from 220 us after the start on.
     let from = BEGIN_US + 220.0;
     let others: u8 = !(1 << CLASS);
     let closed = [(0xff, from), (others, 100.0), (0xff, 9_900.0 - from)];
-    let [first, second] = example(20_000_000, true, &open, 80.0)?;
+    let [first, second] =
+        example(lab.rows(&["first_starts", "second_starts"]), 20_000_000, true, &open, 80.0)?;
     // The second frame arrives while the first one, which was alone in its queue, is on the line.
-    let [_, late] = example(20_000_000, true, &open, 150.0)?;
+    let [_, late] = example(lab.rows(&["second_enters_late"]), 20_000_000, true, &open, 150.0)?;
     // IEEE 802.1Q-2022, 8.6.8.2 d: 19.8 Mb/s of 100 % of the time equal 20 Mb/s of 99 %.
-    let [_, risen] = example(19_800_000, true, &closed, 80.0)?;
-    let [_, frozen] = example(19_800_000, false, &closed, 80.0)?;
+    let [_, risen] = example(lab.rows(&["second_starts_gate"]), 19_800_000, true, &closed, 80.0)?;
+    let [_, frozen] =
+        example(lab.rows(&["second_starts_gate_frozen"]), 19_800_000, false, &closed, 80.0)?;
     Ok(vec![
         ("first_starts", first),
         ("second_starts", second),
@@ -49,6 +51,7 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
 /// Returns the start of both frames, in microseconds after the long one. The first frame arrives 1
 /// ns after the long one, the second frame later by the given microseconds.
 fn example(
+    lab: CaseLab<'_>,
     idle_slope: u64,
     rises_in_guard_band: bool,
     windows: &[(u8, f64)],
@@ -66,27 +69,37 @@ fn example(
         let enters = BEGIN_US + 0.001 + later;
         star.tree.stream(senders[sender], once(FRAME, CLASS as u8, at(enters - FRAME_US)))
     });
-    let observed = run("the credit example", &mut star.tree, Duration::from_ms(2))?;
-    Ok(shaped.map(|stream| us(observed.arrivals(stream)[0].at.since(at(BEGIN_US + FRAME_US)))))
+    let observed = lab.run(&mut star.tree, Duration::from_ms(2))?;
+    let start = |stream| {
+        let arrival = observed.arrival(stream, 0)?;
+        Ok::<_, Failure>(us(arrival.at.since(at(BEGIN_US + FRAME_US))))
+    };
+    Ok([start(shaped[0])?, start(shaped[1])?])
 }
 
 /// Returns the spacing of the last frames in a burst of four.
-pub(super) fn ns3() -> Result<Figures, Failure> {
-    let blocked = spacing(shaper(30_000_000), None)?;
+pub(super) fn ns3(lab: CaseLab<'_>) -> Result<Figures, Failure> {
+    let blocked = spacing(lab.rows(&["credit"]), shaper(30_000_000), None)?;
     // 30 Mb/s in all of the time are 40 Mb/s in three quarters of the time.
-    let gated = spacing(shaper(30_000_000), Some(&[(0, 1_000.0), (1, 3_000.0)]))?;
-    let eligible = spacing(super::eligibility::shaper(30_000_000, 3_200), None)?;
+    let windows = [(0, 1_000.0), (1, 3_000.0)];
+    let gated = spacing(lab.rows(&["credit_behind_a_gate"]), shaper(30_000_000), Some(&windows))?;
+    let eligible = super::eligibility::shaper(30_000_000, 3_200);
+    let eligible = spacing(lab.rows(&["eligibility"]), eligible, None)?;
     Ok(vec![("credit", blocked), ("credit_behind_a_gate", gated), ("eligibility", eligible)])
 }
 
-fn spacing(algorithm: Algorithm, windows: Option<&[(u8, f64)]>) -> Result<f64, Failure> {
+fn spacing(
+    lab: CaseLab<'_>,
+    algorithm: Algorithm,
+    windows: Option<&[(u8, f64)]>,
+) -> Result<f64, Failure> {
     let mut star = Star::new(1, Duration::ZERO);
     let port = star.port();
     port.gates = windows.map(gates);
     port.classes[0].algorithm = algorithm;
     let burst = TrafficConfig { burst: 4, ..once(400 - 4, 0, Instant::ZERO) };
     let burst = star.tree.stream(star.senders[0], burst);
-    let observed = run("the spacing of ns-3", &mut star.tree, Duration::from_ms(4))?;
-    let [_, _, third, fourth] = *observed.arrivals(burst) else { panic!("four frames arrive") };
+    let observed = lab.run(&mut star.tree, Duration::from_ms(4))?;
+    let [third, fourth] = [observed.arrival(burst, 2)?, observed.arrival(burst, 3)?];
     Ok(us(fourth.at.since(third.at)))
 }

@@ -1,7 +1,7 @@
 //! Cyclic queuing and forwarding, computed by hand.
 
 use super::star::{CABLE, at};
-use super::{Figures, run};
+use super::{CaseLab, Figures};
 use report::Failure;
 use sim::ethernet::Rate;
 use sim::ethernet::bridge::Mode;
@@ -16,19 +16,28 @@ const FRAME: usize = 252;
 /// Number of phases of the streams within the cycle that are simulated.
 const PHASES: u64 = 25;
 
-pub(super) fn simulate() -> Result<Figures, Failure> {
-    let mut figures = vec![("at_the_cycle", latencies(3, 0, 1)?.0)];
+pub(super) fn simulate(lab: CaseLab<'_>) -> Result<Figures, Failure> {
+    let mut figures = vec![("at_the_cycle", latencies(lab.rows(&["at_the_cycle"]), 3, 0, 1)?.0)];
     let names = [
         (1, "hops_1_min", "hops_1_max"),
         (2, "hops_2_min", "hops_2_max"),
         (4, "hops_4_min", "hops_4_max"),
     ];
     for (hops, min, max) in names {
-        let (mut shortest, mut longest) = (f64::INFINITY, 0f64);
+        let phased =
+            |lab: CaseLab<'_>, phase| latencies(lab, hops, phase * CYCLE_US * 1000 / PHASES, 3);
+        let (mut shortest, mut longest) = ((f64::INFINITY, 0), (0f64, 0));
         for phase in 0..PHASES {
-            let (least, most) = latencies(hops, phase * CYCLE_US * 1000 / PHASES, 3)?;
-            (shortest, longest) = (shortest.min(least), longest.max(most));
+            let (least, most) = phased(lab, phase)?;
+            if least < shortest.0 {
+                shortest = (least, phase);
+            }
+            if most > longest.0 {
+                longest = (most, phase);
+            }
         }
+        let (shortest, _) = phased(lab.rows(&[min]), shortest.1)?;
+        let (_, longest) = phased(lab.rows(&[max]), longest.1)?;
         figures.extend([(min, shortest), (max, longest)]);
     }
     Ok(figures)
@@ -36,7 +45,12 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
 
 /// Returns the shortest and the longest latency of streams with one frame per cycle, from `senders`
 /// stations over `bridges` bridges.
-fn latencies(bridges: usize, phase_ns: u64, senders: usize) -> Result<(f64, f64), Failure> {
+fn latencies(
+    lab: CaseLab<'_>,
+    bridges: usize,
+    phase_ns: u64,
+    senders: usize,
+) -> Result<(f64, f64), Failure> {
     let mut tree = Tree::new(Rate::M100, CABLE);
     let receiver = tree.station();
     let senders: Vec<_> = (0..senders).map(|_| tree.station()).collect();
@@ -58,7 +72,7 @@ fn latencies(bridges: usize, phase_ns: u64, senders: usize) -> Result<(f64, f64)
         tree.stream(*sender, TrafficConfig { start: at(phase_ns as f64 / 1e3), ..stream })
     });
     let streams: Vec<_> = streams.collect();
-    let observed = run("cyclic queuing", &mut tree, Duration::from_ms(4))?;
+    let observed = lab.run(&mut tree, Duration::from_ms(4))?;
     let latencies = observed.latencies(&streams);
     Ok((latencies.min, latencies.max))
 }

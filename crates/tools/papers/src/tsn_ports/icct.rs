@@ -1,7 +1,7 @@
 //! Asynchronous shaping over three bridges, compared with the bounds of a paper of ICCT 2020.
 
 use super::star::{CABLE, at};
-use super::{Figures, run};
+use super::{CaseLab, Figures};
 use report::Failure;
 use sim::ethernet::Rate;
 use sim::ethernet::bridge::Mode;
@@ -27,7 +27,7 @@ const PATHS: [Path; 7] = [
 /// Number of paths with a bound.
 const BOUNDED: usize = 5;
 
-pub(super) fn simulate() -> Result<Figures, Failure> {
+pub(super) fn simulate(lab: CaseLab<'_>) -> Result<Figures, Failure> {
     let mut tree = Tree::new(Rate::M100, CABLE);
     let stations: Vec<_> = (0..8).map(|_| tree.station()).collect();
     let bridges = [(); 3].map(|()| tree.bridge(Mode::StoreAndForward, Duration::ZERO));
@@ -43,16 +43,17 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
         let classes = if of_station { 4..=6 } else { 4..=5 };
         for class in classes {
             tree.port(way).classes[class].algorithm = Algorithm::Ats(Ats {
-                committed: Committed { rate: 1, burst: 8 * 1522 },
+                committed: Committed { rate: 8, burst: 8 * 1522 },
                 streams: committed.clone(),
                 max_residence: None,
                 counted: Counted::FrameOnly,
             });
         }
     }
-    let observed = run("asynchronous shaping over three bridges", &mut tree, RUNTIME)?;
-    let names = PATHS[..BOUNDED].iter().map(|(name, ..)| *name);
-    Ok(names.map(|name| (name, observed.latencies(&paths[name]).max)).collect())
+    let names = || PATHS[..BOUNDED].iter().map(|(name, ..)| *name);
+    let rows: Vec<&str> = names().collect();
+    let observed = lab.rows(&rows).run(&mut tree, RUNTIME)?;
+    Ok(names().map(|name| (name, observed.latencies(&paths[name]).max)).collect())
 }
 
 const RUNTIME: Duration = Duration::from_ms(100);

@@ -2,7 +2,7 @@
 //! asynchronous shaper with this network.
 
 use super::star::Star;
-use super::{Figures, credit, eligibility, run};
+use super::{CaseLab, Figures, Latencies, credit, eligibility};
 use report::Failure;
 use sim::ethernet::port::Algorithm;
 use sim::ethernet::traffic::Pattern;
@@ -12,53 +12,60 @@ use wire::{Duration, Instant};
 /// Bytes without tag, interval, priority: best effort, medium, high, critical.
 const STREAMS: [(usize, u64, u8); 4] =
     [(1518 - 4, 125, 0), (322 - 4, 250, 5), (322 - 4, 125, 6), (1522 - 4, 300, 7)];
+/// The figures with [`ROOM`].
+const ROWS: [&str; 12] = [
+    "medium_min",
+    "medium_max",
+    "medium_mean",
+    "medium_sigma",
+    "high_min",
+    "high_max",
+    "high_mean",
+    "high_sigma",
+    "critical_min",
+    "critical_max",
+    "critical_mean",
+    "critical_sigma",
+];
 /// Maximum number of frames in a queue.
 const ROOM: usize = 4;
 
 /// Simulates strict priority without shapers.
 #[cfg(test)]
-pub(super) fn unshaped() -> Result<Figures, Failure> {
-    simulate([Algorithm::StrictPriority, Algorithm::StrictPriority])
+pub(super) fn unshaped(lab: CaseLab<'_>) -> Result<Figures, Failure> {
+    simulate(lab, [Algorithm::StrictPriority, Algorithm::StrictPriority])
 }
 
 /// Simulates the shapers of the credit-based table.
-pub(super) fn credit_based() -> Result<Figures, Failure> {
-    simulate([credit::shaper(10_976_000), credit::shaper(21_952_000)])
+pub(super) fn credit_based(lab: CaseLab<'_>) -> Result<Figures, Failure> {
+    simulate(lab, [credit::shaper(10_976_000), credit::shaper(21_952_000)])
 }
 
 /// Simulates the shapers of the asynchronous table: one frame per interval, and a burst of one
 /// frame.
-pub(super) fn asynchronous() -> Result<Figures, Failure> {
+pub(super) fn asynchronous(lab: CaseLab<'_>) -> Result<Figures, Failure> {
     let shaper = |interval_us: u64| {
         let bits = 322 * 8;
         eligibility::shaper(bits * 1_000_000 / interval_us, bits)
     };
-    simulate([shaper(250), shaper(125)])
+    simulate(lab, [shaper(250), shaper(125)])
 }
 
-fn simulate(shapers: [Algorithm; 2]) -> Result<Figures, Failure> {
-    let (observed, streams) = run_with(&shapers, ROOM)?;
+fn simulate(lab: CaseLab<'_>, shapers: [Algorithm; 2]) -> Result<Figures, Failure> {
+    let (observed, streams) = run_with(lab.rows(&ROWS), &shapers, ROOM)?;
     let [medium, high, critical] = [1, 2, 3].map(|at: usize| observed.latencies(&[streams[at]]));
-    let (less, streams) = run_with(&shapers, ROOM - 1)?;
+    let (less, streams) = run_with(lab.rows(&["lost_with_room_for_3"]), &shapers, ROOM - 1)?;
     let lost = streams[1..].iter().map(|stream| less.lost(*stream)).sum::<u64>();
-    Ok(vec![
-        ("medium_min", medium.min),
-        ("medium_max", medium.max),
-        ("medium_mean", medium.mean),
-        ("medium_sigma", medium.deviation),
-        ("high_min", high.min),
-        ("high_max", high.max),
-        ("high_mean", high.mean),
-        ("high_sigma", high.deviation),
-        ("critical_min", critical.min),
-        ("critical_max", critical.max),
-        ("critical_mean", critical.mean),
-        ("critical_sigma", critical.deviation),
-        ("lost_with_room_for_3", lost as f64),
-    ])
+    let statistics = |of: Latencies| [of.min, of.max, of.mean, of.deviation];
+    let values = [medium, high, critical].map(statistics);
+    let mut figures: Figures =
+        ROWS.into_iter().zip(values.as_flattened().iter().copied()).collect();
+    figures.push(("lost_with_room_for_3", lost as f64));
+    Ok(figures)
 }
 
 fn run_with(
+    lab: CaseLab<'_>,
     shapers: &[Algorithm; 2],
     room: usize,
 ) -> Result<(super::Observed, Vec<sim::ethernet::traffic::StreamId>), Failure> {
@@ -77,6 +84,6 @@ fn run_with(
         star.tree.stream(sender, TrafficConfig { start, ..stream })
     });
     let streams = streams.collect();
-    let observed = run("the medium network", &mut star.tree, Duration::from_ms(1000))?;
+    let observed = lab.run(&mut star.tree, Duration::from_ms(1000))?;
     Ok((observed, streams))
 }

@@ -24,9 +24,8 @@ mod star;
 mod tests;
 mod time_aware;
 
-use crate::{Section, error_percent, percent};
-pub(crate) use observed::run;
-pub use observed::{Arrival, Latencies, Observed};
+use crate::{Lab, Row, Section, error_percent, percent};
+pub use observed::{Arrival, CaseLab, Latencies, Observed};
 pub use published::{Basis, CaseData, Figure, Published, Rule, published};
 use report::Align::{Left, Right, Wrap};
 use report::{Column, Failure, Table};
@@ -36,7 +35,7 @@ use serde::Serialize;
 /// Names and values of a case's simulated figures.
 pub(crate) type Figures = Vec<(&'static str, f64)>;
 
-type Simulate = fn() -> Result<Figures, Failure>;
+type Simulate = fn(CaseLab<'_>) -> Result<Figures, Failure>;
 
 wire::named! {
     /// A group of cases.
@@ -97,6 +96,20 @@ pub struct Check {
     pub holds: bool,
 }
 
+impl Row for Check {
+    fn name(&self) -> String {
+        format!("{}.{}", self.case, self.figure)
+    }
+
+    fn unit(&self) -> &str {
+        &self.unit
+    }
+
+    fn values(&self) -> [f64; 2] {
+        [self.expected, self.simulated]
+    }
+}
+
 /// A case with its comparison.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -106,7 +119,7 @@ pub struct Case {
     pub checks: Vec<Check>,
 }
 
-/// Simulates the cases of a group.
+/// Simulates the cases of a group in a laboratory.
 ///
 /// # Errors
 /// If a case fails to run.
@@ -114,11 +127,11 @@ pub struct Case {
 /// # Panics
 /// If a case has no data, or if the names of its figures differ from the names in the data. Cases
 /// and data are parts of the program.
-pub fn simulate(published: &Published, part: Part) -> Result<Vec<Case>, Failure> {
+pub fn simulate(published: &Published, part: Part, lab: Lab) -> Result<Vec<Case>, Failure> {
     let of_part = CASES.iter().filter(|(case_part, ..)| *case_part == part);
     let case = |(_, name, simulate): &(Part, &str, Simulate)| {
         let data = published.cases.iter().find(|data| data.name == *name).expect("a case");
-        Ok(Case { data: data.clone(), checks: compare(data, &simulate()?) })
+        Ok(Case { data: data.clone(), checks: compare(data, &simulate(CaseLab::new(lab, name))?) })
     };
     of_part.map(case).collect()
 }

@@ -1,5 +1,6 @@
 //! Runs worlds of streams, and records the arrivals of their frames.
 
+use crate::{Lab, Simulation};
 use report::Failure;
 use sim::ethernet::Frame;
 use sim::ethernet::traffic::StreamId;
@@ -55,20 +56,45 @@ impl Observer for Watch {
     }
 }
 
-/// Runs the streams of a network for `runtime`.
-///
-/// # Errors
-/// If the configuration is invalid, with the name of the case.
-pub fn run(name: &str, tree: &mut Tree, runtime: Duration) -> Result<Observed, Failure> {
-    let network = tree.network().clone();
-    let config = Config { network, runtime: Some(runtime), ..Config::default() };
-    let failure = |error| Failure(format!("simulation of {name}: {error}"));
-    let mut world = World::new(&config).map_err(failure)?;
-    let arrivals = Arrivals::default();
-    world.observe(Box::new(Watch(arrivals.clone())));
-    let report = world.run().map_err(failure)?;
-    let arrivals = arrivals.take();
-    Ok(Observed { report, arrivals })
+/// Runs the simulations of a case.
+#[derive(Clone, Copy)]
+pub struct CaseLab<'a> {
+    lab: Lab<'a>,
+    case: &'a str,
+    rows: &'a [&'a str],
+}
+
+impl<'a> CaseLab<'a> {
+    /// Creates a laboratory of a case. No figures follow from its simulations.
+    pub fn new(lab: Lab<'a>, case: &'a str) -> Self {
+        Self { lab, case, rows: &[] }
+    }
+
+    /// Returns the same laboratory, for simulations from which these figures follow.
+    #[must_use]
+    pub fn rows(self, rows: &'a [&'a str]) -> Self {
+        Self { rows, ..self }
+    }
+
+    /// Runs the streams of a network for `runtime`.
+    ///
+    /// # Errors
+    /// If the configuration is invalid, with the name of the case.
+    pub fn run(self, tree: &mut Tree, runtime: Duration) -> Result<Observed, Failure> {
+        let network = tree.network().clone();
+        let config = Config { network, runtime: Some(runtime), ..Config::default() };
+        let rows: Vec<String> =
+            self.rows.iter().map(|row| format!("{}.{row}", self.case)).collect();
+        let name = rows.first().map_or(self.case, String::as_str).to_owned();
+        let config = (self.lab)(Simulation { name, rows, config })?;
+        let failure = |error| Failure(format!("simulation of {}: {error}", self.case));
+        let mut world = World::new(&config).map_err(failure)?;
+        let arrivals = Arrivals::default();
+        world.observe(Box::new(Watch(arrivals.clone())));
+        let report = world.run().map_err(failure)?;
+        let arrivals = arrivals.take();
+        Ok(Observed { report, arrivals })
+    }
 }
 
 impl Observed {
@@ -77,14 +103,21 @@ impl Observed {
         self.arrivals.get(&stream).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the latencies of these streams.
+    /// Returns the arrival of the frame `number` of a stream.
     ///
-    /// # Panics
-    /// If no frame arrived.
+    /// # Errors
+    /// If fewer frames arrived.
+    pub fn arrival(&self, stream: StreamId, number: usize) -> Result<Arrival, Failure> {
+        let arrival = self.arrivals(stream).get(number).copied();
+        let StreamId { station, number: own } = stream;
+        let error = || Failure(format!("frame {number} of stream {station}-{own} did not arrive"));
+        arrival.ok_or_else(error)
+    }
+
+    /// Returns the latencies of these streams; NaN if no frame arrived.
     pub fn latencies(&self, streams: &[StreamId]) -> Latencies {
         let all = streams.iter().flat_map(|stream| self.arrivals(*stream));
         let all: Vec<f64> = all.map(|arrival| us(arrival.at.since(arrival.created))).collect();
-        assert!(!all.is_empty(), "no frame of {streams:?} arrived");
         let n = all.len() as f64;
         let mean = all.iter().sum::<f64>() / n;
         let variance = all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;

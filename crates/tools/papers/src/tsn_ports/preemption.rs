@@ -1,7 +1,7 @@
 //! Frame preemption: INET's showcases, and edge cases computed by hand.
 
 use super::star::{CABLE, Star, at, once};
-use super::{Figures, Observed, observed::us, run};
+use super::{CaseLab, Figures, Observed, observed::us};
 use report::Failure;
 use sim::ethernet::Rate;
 use sim::ethernet::bridge::Mode;
@@ -41,13 +41,15 @@ enum Way {
     Preemption,
 }
 
-pub(super) fn showcase() -> Result<Figures, Failure> {
-    let mean = |way| Ok::<_, Failure>(showcase_with(way, 1200, 1000)?.0 / 1000.0);
-    let (_, [shortest, longest]) = showcase_with(Way::Preemption, 120, 10_000)?;
+pub(super) fn showcase(lab: CaseLab<'_>) -> Result<Figures, Failure> {
+    let mean =
+        |row, way| Ok::<_, Failure>(showcase_with(lab.rows(&[row]), way, 1200, 1000)?.0 / 1000.0);
+    let short = lab.rows(&["short_shortest", "short_wait"]);
+    let (_, [shortest, longest]) = showcase_with(short, Way::Preemption, 120, 10_000)?;
     Ok(vec![
-        ("fifo", mean(Way::Fifo)?),
-        ("priority", mean(Way::Priority)?),
-        ("preemption", mean(Way::Preemption)?),
+        ("fifo", mean("fifo", Way::Fifo)?),
+        ("priority", mean("priority", Way::Priority)?),
+        ("preemption", mean("preemption", Way::Preemption)?),
         ("short_shortest", shortest),
         ("short_wait", longest - shortest),
     ])
@@ -55,7 +57,12 @@ pub(super) fn showcase() -> Result<Figures, Failure> {
 
 /// Returns mean, shortest and longest latency of the high priority in microseconds. The host's
 /// queues are modelled as a bridge next to the host, with a line of nearly no delay between them.
-fn showcase_with(way: Way, high: usize, interval_us: u64) -> Result<(f64, [f64; 2]), Failure> {
+fn showcase_with(
+    lab: CaseLab<'_>,
+    way: Way,
+    high: usize,
+    interval_us: u64,
+) -> Result<(f64, [f64; 2]), Failure> {
     const SEEDS: u64 = 3;
     let (mut mean, mut range) = (0.0, [f64::INFINITY, 0.0]);
     for seed in 0..SEEDS {
@@ -69,11 +76,10 @@ fn showcase_with(way: Way, high: usize, interval_us: u64) -> Result<(f64, [f64; 
         }
         let port = tree.port(line);
         port.classes.iter_mut().for_each(|class| class.queue_frames = 4);
-        match way {
-            Way::Fifo => port.queue_of_priority = [0; 8],
-            Way::Priority => {}
-            Way::Preemption => preempting(&mut tree, line, Duration::ZERO),
+        if way == Way::Preemption {
+            preempting(&mut tree, line, Duration::ZERO);
         }
+        let express = if way == Way::Fifo { PREEMPTABLE } else { EXPRESS };
         let stream = |bytes: usize, priority, mean_us, seed| {
             let mean = Duration::from_us(mean_us);
             let deviation = Duration::from_us(mean_us / 2);
@@ -82,8 +88,8 @@ fn showcase_with(way: Way, high: usize, interval_us: u64) -> Result<(f64, [f64; 
             TrafficConfig { seed, ..stream }
         };
         tree.stream(host, stream(1200, PREEMPTABLE, 100, 2 * seed));
-        let high = tree.stream(host, stream(high, EXPRESS, interval_us, 2 * seed + 1));
-        let observed = run("the showcase of preemption", &mut tree, Duration::from_ms(1000))?;
+        let high = tree.stream(host, stream(high, express, interval_us, 2 * seed + 1));
+        let observed = lab.run(&mut tree, Duration::from_ms(1000))?;
         let latencies = observed.latencies(&[high]);
         mean += latencies.mean / SEEDS as f64;
         range = [latencies.min.min(range[0]), latencies.max.max(range[1])];
@@ -100,7 +106,7 @@ struct Interrupted {
 }
 
 impl Interrupted {
-    fn new(bytes: usize, after: &[f64]) -> Result<Self, Failure> {
+    fn new(lab: CaseLab<'_>, bytes: usize, after: &[f64]) -> Result<Self, Failure> {
         let mut star = Star::new(1 + after.len(), Duration::ZERO);
         preempting(&mut star.tree, star.bottleneck, Duration::ZERO);
         let senders = star.senders.clone();
@@ -111,7 +117,7 @@ impl Interrupted {
             star.tree.stream(*sender, once(SHORT - 4, EXPRESS, start))
         });
         let short = short.collect();
-        let observed = run("preemption", &mut star.tree, Duration::from_ms(2))?;
+        let observed = lab.run(&mut star.tree, Duration::from_ms(2))?;
         Ok(Self { observed, long, short })
     }
 
@@ -124,23 +130,30 @@ impl Interrupted {
     }
 }
 
-pub(super) fn edges() -> Result<Figures, Failure> {
+pub(super) fn edges(lab: CaseLab<'_>) -> Result<Figures, Failure> {
     const STEP: f64 = 0.001;
-    let whole = Interrupted::new(123, &[STEP])?;
-    let split = Interrupted::new(124, &[STEP])?;
-    let mut longest = 0f64;
+    let whole = Interrupted::new(lab.rows(&["whole_123"]), 123, &[STEP])?;
+    let split = Interrupted::new(lab.rows(&["split_124", "overhead_124"]), 124, &[STEP])?;
+    let mut longest = (0f64, 64, STEP);
     for bytes in [64, 123, 124, 187, 188, 512, 1522] {
         for byte in (0..bytes).step_by(11) {
-            let wait = Interrupted::new(bytes, &[byte as f64 * BYTE + STEP])?.wait();
-            longest = longest.max(wait);
+            let after = byte as f64 * BYTE + STEP;
+            let wait = Interrupted::new(lab, bytes, &[after])?.wait();
+            if wait > longest.0 {
+                longest = (wait, bytes, after);
+            }
         }
     }
+    let longest = Interrupted::new(lab.rows(&["longest_wait"]), longest.1, &[longest.2])?.wait();
+    let times = [20.0, 50.0, 80.0];
+    let once = Interrupted::new(lab.rows(&["overhead_1"]), 1522, &times[..1])?;
+    let thrice = Interrupted::new(lab.rows(&["overhead_3"]), 1522, &times)?;
     Ok(vec![
         ("whole_123", whole.wait()),
         ("split_124", split.wait()),
         ("overhead_124", overhead(124, &split)),
-        ("overhead_1", overhead(1522, &Interrupted::new(1522, &[20.0])?)),
-        ("overhead_3", overhead(1522, &Interrupted::new(1522, &[20.0, 50.0, 80.0])?)),
+        ("overhead_1", overhead(1522, &once)),
+        ("overhead_3", overhead(1522, &thrice)),
         ("longest_wait", longest),
     ])
 }
@@ -156,11 +169,14 @@ fn overhead(bytes: usize, run: &Interrupted) -> f64 {
 const TIMED: usize = 937 + 8 + 20 + 14 + 4 + 4;
 const TIMED_US: f64 = (TIMED + 8) as f64 * BYTE + 0.05;
 
-pub(super) fn hold() -> Result<Figures, Failure> {
-    let without = express_start(Operation::SetGateStates, Duration::ZERO)?;
+pub(super) fn hold(lab: CaseLab<'_>) -> Result<Figures, Failure> {
+    let without = lab.rows(&["first_byte", "start"]);
+    let without = express_start(without, Operation::SetGateStates, Duration::ZERO)?;
     // The time of mCRC and gap: 16 bytes.
-    let exact = express_start(Operation::SetAndHoldMac, Duration::from_ns(1_280))?;
-    let early = express_start(Operation::SetAndHoldMac, Duration::from_ns(11_440))?;
+    let exact = Duration::from_ns(1_280);
+    let exact = express_start(lab.rows(&["start_hold"]), Operation::SetAndHoldMac, exact)?;
+    let early = Duration::from_ns(11_440);
+    let early = express_start(lab.rows(&["start_hold_early"]), Operation::SetAndHoldMac, early)?;
     Ok(vec![
         ("first_byte", without + 8.0 * BYTE),
         ("start", without),
@@ -171,7 +187,7 @@ pub(super) fn hold() -> Result<Figures, Failure> {
 
 /// Returns the time from the opening of an express frame's window to the start of the frame. A
 /// preemptable frame that began 50 us earlier is on the line.
-fn express_start(operation: Operation, hold: Duration) -> Result<f64, Failure> {
+fn express_start(lab: CaseLab<'_>, operation: Operation, hold: Duration) -> Result<f64, Failure> {
     let mut star = Star::new(2, Duration::ZERO);
     let window = Duration::from_us(100);
     let [closed, open] = [1 << PREEMPTABLE, 1 << PREEMPTABLE | 1 << EXPRESS].map(GateStates);
@@ -191,6 +207,6 @@ fn express_start(operation: Operation, hold: Duration) -> Result<f64, Failure> {
     star.tree.stream(senders[0], once(TIMED - 4, PREEMPTABLE, at(1050.0 - TIMED_US)));
     let express = once(TIMED - 4, EXPRESS, at(1090.0 - TIMED_US));
     let express = star.tree.stream(senders[1], express);
-    let observed = run("preemption and gates", &mut star.tree, Duration::from_ms(2))?;
-    Ok(us(observed.arrivals(express)[0].at.since(at(1100.0 + TIMED_US))))
+    let observed = lab.run(&mut star.tree, Duration::from_ms(2))?;
+    Ok(us(observed.arrival(express, 0)?.at.since(at(1100.0 + TIMED_US))))
 }

@@ -2,7 +2,7 @@
 //! computed by hand in which no frame waits.
 
 use super::star::{CABLE, at, gates};
-use super::{Figures, run};
+use super::{CaseLab, Figures};
 use report::Failure;
 use sim::ethernet::Rate;
 use sim::ethernet::bridge::Mode;
@@ -19,7 +19,7 @@ const fn length(application: usize) -> usize {
 const VIDEO: u8 = 4;
 const BEST_EFFORT: u8 = 0;
 
-pub(super) fn simulate() -> Result<Figures, Failure> {
+pub(super) fn simulate(lab: CaseLab<'_>) -> Result<Figures, Failure> {
     let mut tree = Tree::new(Rate::M100, CABLE);
     let servers = [(); 2].map(|()| tree.station());
     let clients = [(); 2].map(|()| tree.station());
@@ -47,7 +47,9 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
         video.push(add(1, 500, VIDEO, 250, frame));
         best_effort.push(add(0, 1000, BEST_EFFORT, 500, bulk));
     }
-    let observed = run("gate scheduling", &mut tree, Duration::from_ms(200))?;
+    let lab =
+        lab.rows(&["video_min", "video_max", "best_effort_min", "best_effort_max", "longest"]);
+    let observed = lab.run(&mut tree, Duration::from_ms(200))?;
     let [video, best_effort] = [video, best_effort].map(|streams| observed.latencies(&streams));
     Ok(vec![
         ("video_min", video.min),

@@ -1,7 +1,7 @@
 //! INET's showcases of shapers: a client with best effort and video, a bridge, and a server.
 
 use super::star::{Star, gates};
-use super::{Figures, Observed, credit, run};
+use super::{CaseLab, Figures, Observed, credit};
 use report::Failure;
 use sim::ethernet::port::{Algorithm, Ats, Committed, Counted};
 use sim::ethernet::traffic::{Pattern, StreamId};
@@ -35,7 +35,8 @@ fn rate(observed: &Observed, stream: StreamId, bytes: usize, from: u64, to: u64)
 }
 
 /// Frames that take 1000 bytes on the line and a gap of 12, at nearly the rates of the slopes.
-pub(super) fn credit_based() -> Result<Figures, Failure> {
+pub(super) fn credit_based(lab: CaseLab<'_>) -> Result<Figures, Failure> {
+    let lab = lab.rows(&["best_effort", "best_effort_limit", "video", "video_limit"]);
     let (mut best_effort, mut video) = (0.0, 0.0);
     for seed in 0..SEEDS {
         let patterns = [200, 400].map(|us| Pattern::Poisson(Duration::from_us(us)));
@@ -43,7 +44,7 @@ pub(super) fn credit_based() -> Result<Figures, Failure> {
         let port = star.port();
         port.classes[BEST_EFFORT].algorithm = credit::shaper(40_000_000);
         port.classes[VIDEO].algorithm = credit::shaper(20_000_000);
-        let observed = run("credit-based shaping", &mut star.tree, Duration::from_ms(1000))?;
+        let observed = lab.run(&mut star.tree, Duration::from_ms(1000))?;
         best_effort += rate(&observed, streams[0], 1000 + 12, 0, 1000) / SEEDS as f64;
         video += rate(&observed, streams[1], 1000 + 12, 0, 1000) / SEEDS as f64;
     }
@@ -56,7 +57,7 @@ pub(super) fn credit_based() -> Result<Figures, Failure> {
 }
 
 /// A client that always sends its peak traffic, through gates and credit-based shapers.
-pub(super) fn credit_and_gates() -> Result<Figures, Failure> {
+pub(super) fn credit_and_gates(lab: CaseLab<'_>) -> Result<Figures, Failure> {
     // 1054 bytes with the preamble: 1000 of the application, 46 of headers and FCS.
     let patterns = [181_818, 250_000].map(|ns| Pattern::Periodic(Duration::from_ns(ns)));
     let (mut star, streams) = client(1000 + 46, patterns, 0);
@@ -64,22 +65,25 @@ pub(super) fn credit_and_gates() -> Result<Figures, Failure> {
     port.gates = Some(gates(&[(1 << BEST_EFFORT, 4_000.0), (1 << VIDEO, 2_000.0)]));
     port.classes[BEST_EFFORT].algorithm = credit::shaper(42_640_000);
     port.classes[VIDEO].algorithm = credit::shaper(21_320_000);
-    let observed = run("credit and gates", &mut star.tree, Duration::from_ms(700))?;
+    let lab = lab.rows(&["best_effort", "video"]);
+    let observed = lab.run(&mut star.tree, Duration::from_ms(700))?;
     // 100 cycles.
     let [best_effort, video] = streams.map(|stream| rate(&observed, stream, 1066, 60, 660));
     Ok(vec![("best_effort", best_effort), ("video", video)])
 }
 
 /// The peak traffic through asynchronous shapers, which drop frames that would wait too long.
-pub(super) fn asynchronous() -> Result<Figures, Failure> {
+pub(super) fn asynchronous(lab: CaseLab<'_>) -> Result<Figures, Failure> {
     // 47 and 34 Mb/s of application data.
     let intervals = [170_213, 235_294].map(Duration::from_ns);
-    let (observed, streams) = asynchronous_with(intervals.map(Pattern::Poisson))?;
+    let loaded = lab.rows(&["best_effort", "video", "dropped"]);
+    let (observed, streams) = asynchronous_with(loaded, intervals.map(Pattern::Poisson))?;
     let [best_effort, video] = streams.map(|stream| rate(&observed, stream, 1000, 0, 1000));
     let dropped = streams.map(|stream| observed.lost(stream));
     // Almost no other traffic delays this stream.
     let seldom = Pattern::Periodic(Duration::from_ms(2000));
-    let (alone, [_, shaped]) = asynchronous_with([seldom, Pattern::Periodic(intervals[1])])?;
+    let lab = lab.rows(&["longest", "longest_reaches"]);
+    let (alone, [_, shaped]) = asynchronous_with(lab, [seldom, Pattern::Periodic(intervals[1])])?;
     let longest = alone.latencies(&[shaped]).max;
     Ok(vec![
         ("best_effort", best_effort),
@@ -90,7 +94,10 @@ pub(super) fn asynchronous() -> Result<Figures, Failure> {
     ])
 }
 
-fn asynchronous_with(patterns: [Pattern; 2]) -> Result<(Observed, [StreamId; 2]), Failure> {
+fn asynchronous_with(
+    lab: CaseLab<'_>,
+    patterns: [Pattern; 2],
+) -> Result<(Observed, [StreamId; 2]), Failure> {
     let frame = 1000 + 46;
     let (mut star, streams) = client(frame, patterns, 1);
     let shaper = |frames: u64, interval_us: u64| {
@@ -103,5 +110,5 @@ fn asynchronous_with(patterns: [Pattern; 2]) -> Result<(Observed, [StreamId; 2])
     let port = star.port();
     port.classes[BEST_EFFORT].algorithm = shaper(10, 200);
     port.classes[VIDEO].algorithm = shaper(5, 400);
-    Ok((run("asynchronous shaping", &mut star.tree, Duration::from_ms(1000))?, streams))
+    Ok((lab.run(&mut star.tree, Duration::from_ms(1000))?, streams))
 }

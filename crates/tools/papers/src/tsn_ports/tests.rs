@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::described::every_key_is_described;
+use crate::unchanged;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/experiments/tsn-ports.md");
 
@@ -10,7 +11,7 @@ fn every_case_is_as_expected() {
     let published = published();
     let mut failed = Vec::new();
     for part in Part::ALL {
-        let cases = simulate(&published, part).expect("it runs");
+        let cases = simulate(&published, part, &unchanged).expect("it runs");
         let checks = cases.iter().flat_map(|case| case.checks.iter());
         failed.extend(checks.filter(|check| !check.holds).cloned());
         for section in sections(&cases) {
@@ -25,9 +26,10 @@ fn every_case_is_as_expected() {
 /// The published shapers are wider than the traffic, so strict priority has the same result.
 #[test]
 fn strict_priority_alone_gives_the_table_of_the_medium_network() {
-    let plain = medium::unshaped().expect("it runs");
-    assert_eq!(medium::credit_based().expect("it runs"), plain);
-    assert_eq!(medium::asynchronous().expect("it runs"), plain);
+    let lab = CaseLab::new(&unchanged, "medium");
+    let plain = medium::unshaped(lab).expect("it runs");
+    assert_eq!(medium::credit_based(lab).expect("it runs"), plain);
+    assert_eq!(medium::asynchronous(lab).expect("it runs"), plain);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! INET's showcase of the time-aware shaper.
 
 use super::star::{Star, gates};
-use super::{Figures, run};
+use super::{CaseLab, Figures};
 use report::Failure;
 use sim::ethernet::traffic::Pattern;
 use sim::network::TrafficConfig;
@@ -13,8 +13,9 @@ const BEST_EFFORT: usize = 1500 - 8 - 4;
 const HIGH: usize = 64 - 4;
 const SEEDS: u64 = 3;
 
-pub(super) fn simulate() -> Result<Figures, Failure> {
-    let [plain, shaped] = [simulate_with(false)?, simulate_with(true)?];
+pub(super) fn simulate(lab: CaseLab<'_>) -> Result<Figures, Failure> {
+    let plain = simulate_with(lab.rows(&["unshaped_max", "unshaped_wait"]), false)?;
+    let shaped = simulate_with(lab.rows(&["shaped_min", "shaped_max"]), true)?;
     Ok(vec![
         ("shaped_min", shaped.0),
         ("shaped_max", shaped.1),
@@ -24,7 +25,7 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
 }
 
 /// Returns the shortest and the longest latency of the high priority in microseconds.
-fn simulate_with(shaped: bool) -> Result<(f64, f64), Failure> {
+fn simulate_with(lab: CaseLab<'_>, shaped: bool) -> Result<(f64, f64), Failure> {
     let (mut min, mut max) = (f64::INFINITY, 0f64);
     for seed in 0..SEEDS {
         let mut star = Star::new(2, Duration::ZERO);
@@ -37,7 +38,7 @@ fn simulate_with(shaped: bool) -> Result<(f64, f64), Failure> {
         let periodic = Pattern::Periodic(Duration::from_ms(1));
         let high = TrafficConfig::new(0, HIGH, 4, periodic);
         let high = star.tree.stream(star.senders[1], high);
-        let observed = run("the time-aware shaper", &mut star.tree, Duration::from_ms(1000))?;
+        let observed = lab.run(&mut star.tree, Duration::from_ms(1000))?;
         let latencies = observed.latencies(&[high]);
         (min, max) = (min.min(latencies.min), max.max(latencies.max));
     }

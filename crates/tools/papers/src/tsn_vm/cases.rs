@@ -1,7 +1,7 @@
 //! The simulations for each group of statements.
 
 use super::setup::{Boards, INTERVAL};
-use crate::tsn_ports::{Arrival, Figures, Observed};
+use crate::tsn_ports::{Arrival, CaseLab, Figures, Observed};
 use report::{Axis, Failure, Plot, Scale};
 use sim::ethernet::traffic::StreamId;
 use sim::network::MeasuredSample;
@@ -12,6 +12,10 @@ use wire::{Duration, Instant};
 pub type Simulated = (Figures, Vec<Plot>);
 
 const SECOND: u64 = 1_000_000_000_000;
+
+fn too_short(figure: &str) -> Failure {
+    Failure(format!("{figure}: fewer than two packets are of use"))
+}
 
 fn us(ps: i64) -> f64 {
     ps as f64 / 1e6
@@ -24,10 +28,10 @@ fn since_slot(arrival: &Arrival, late: Duration) -> f64 {
 }
 
 /// Simulates applications that wake up late.
-pub fn missed_slot() -> Result<Simulated, Failure> {
-    let latency = |late_us: u64| -> Result<f64, Failure> {
+pub fn missed_slot(lab: CaseLab<'_>) -> Result<Simulated, Failure> {
+    let latency = |lab: CaseLab<'_>, late_us: u64| -> Result<f64, Failure> {
         let late = Duration::from_us(late_us);
-        let (observed, packets) = Boards::new(late, true).run(Duration::from_ms(20))?;
+        let (observed, packets) = Boards::new(late, true).run(lab, Duration::from_ms(20))?;
         let all = observed.arrivals(packets).iter().map(|arrival| since_slot(arrival, late));
         Ok(all.fold(0.0, f64::max))
     };
@@ -39,11 +43,11 @@ pub fn missed_slot() -> Result<Simulated, Failure> {
         ("500_us_late", 500),
         ("600_us_late", 600),
     ] {
-        figures.push((name, latency(late)?));
+        figures.push((name, latency(lab.rows(&[name]), late)?));
     }
     let mut points = Vec::new();
     for late in (0..1_100).step_by(20) {
-        points.push((late as f64, latency(late)?));
+        points.push((late as f64, latency(lab, late)?));
     }
     let x = Axis::new("woken late by, us", Scale::Linear, |us| format!("{us}"), (0.0, 1_100.0));
     let y = Axis::new("latency, us", Scale::Linear, |us| format!("{us}"), (0.0, 1_600.0));
@@ -53,17 +57,19 @@ pub fn missed_slot() -> Result<Simulated, Failure> {
 }
 
 /// Simulates clocks that PTP controls.
-pub fn servo_swings() -> Result<Simulated, Failure> {
+pub fn servo_swings(lab: CaseLab<'_>) -> Result<Simulated, Failure> {
     let runtime = Duration::from_ms(300_000);
     // The values of INET's gPTP showcases.
     let walk =
         Walk { step_ppt: 1_000_000, every: Duration::from_ns(12_500_000), limit_ppt: 100_000_000 };
     let boards = || Boards::new(Duration::ZERO, true).drifting(20, Some(walk));
-    let [hardware, software] = [
-        boards().synchronised(Stamping::Hardware, Duration::ZERO).run(runtime)?,
-        boards().synchronised(Stamping::Software, Duration::from_us(20)).run(runtime)?,
-    ];
-    let without = Boards::new(Duration::ZERO, true).drifting(20, None).run(runtime)?;
+    let hardware = boards().synchronised(Stamping::Hardware, Duration::ZERO);
+    let hardware = hardware.run(lab.rows(&["hardware_least", "hardware_most"]), runtime)?;
+    let software = boards().synchronised(Stamping::Software, Duration::from_us(20));
+    let rows = ["software_least", "software_most", "software_on_one_side", "true_latency_spread"];
+    let software = software.run(lab.rows(&rows), runtime)?;
+    let without = Boards::new(Duration::ZERO, true).drifting(20, None);
+    let without = without.run(lab.rows(&["without_ptp_per_second"]), runtime)?;
     let [hard, soft] = [(&hardware, 20), (&software, 40)].map(|(run, from)| measured(run, from));
     let spread = soft.iter().map(|m| m.truly[1]).max().unwrap_or(0)
         - soft.iter().map(|m| m.truly[0]).min().unwrap_or(0);
@@ -72,7 +78,7 @@ pub fn servo_swings() -> Result<Simulated, Failure> {
     let most =
         |samples: &[MeasuredSample]| us(samples.iter().map(|m| m.measured[1]).max().unwrap_or(0));
     let ramp = measured(&without, 0);
-    let (first, last) = (ramp[0], ramp[ramp.len() - 1]);
+    let [first, .., last] = ramp[..] else { return Err(too_short("without_ptp_per_second")) };
     let seconds = (last.from.as_ps() - first.from.as_ps()) as f64 / SECOND as f64;
     let slope = us(last.measured[0] - first.measured[0]).abs() / seconds;
     let figures = vec![
@@ -142,10 +148,11 @@ fn late(run: &(Observed, StreamId)) -> Vec<(Arrival, f64)> {
 }
 
 /// Simulates stalls.
-pub fn stall() -> Result<Simulated, Failure> {
-    let runs = [6, 160].map(|ms| stalled(Duration::from_ms(ms)).run(Duration::from_ms(1_000)));
-    let [short_run, long_run] = runs;
-    let (short_run, long_run) = (short_run?, long_run?);
+pub fn stall(lab: CaseLab<'_>) -> Result<Simulated, Failure> {
+    let run = |lab, ms| stalled(Duration::from_ms(ms)).run(lab, Duration::from_ms(1_000));
+    let rows = ["short_longest", "short_late", "short_decline", "short_at_once"];
+    let short_run = run(lab.rows(&rows), 6)?;
+    let long_run = run(lab.rows(&["long_longest", "long_late", "long_at_once"]), 160)?;
     let [short, long] = [&short_run, &long_run].map(late);
     let longest =
         |arrivals: &[(Arrival, f64)]| arrivals.iter().map(|(_, us)| *us).fold(0.0, f64::max);
@@ -153,7 +160,8 @@ pub fn stall() -> Result<Simulated, Failure> {
         (Some((first, _)), Some((last, _))) => us(last.at.since(first.at).as_ps() as i64),
         _ => 0.0,
     };
-    let falls = (short[0].1 - short[short.len() - 1].1) / (short.len() - 1) as f64;
+    let [(_, first), .., (_, last)] = short[..] else { return Err(too_short("short_decline")) };
+    let falls = (first - last) / (short.len() - 1) as f64;
     let figures = vec![
         ("short_longest", longest(&short)),
         ("short_late", short.len() as f64),
@@ -174,12 +182,13 @@ pub fn stall() -> Result<Simulated, Failure> {
 }
 
 /// Compares a run with and without the packets of its stall.
-pub fn data_range() -> Result<Simulated, Failure> {
-    let run = stalled(Duration::from_ms(6)).run(Duration::from_ms(60_000))?;
+pub fn data_range(lab: CaseLab<'_>) -> Result<Simulated, Failure> {
+    let lab = lab.rows(&["maximum_falls", "mean_falls", "deviation_left"]);
+    let run = stalled(Duration::from_ms(6)).run(lab, Duration::from_ms(60_000))?;
     let all: Vec<f64> =
         run.0.arrivals(run.1).iter().map(|arrival| since_slot(arrival, Duration::ZERO)).collect();
     let skipped = (SECOND / INTERVAL.as_ps()) as usize;
-    let (whole, quiet) = (&all[..], &all[skipped..]);
+    let (whole, quiet) = (&all[..], &all[skipped.min(all.len())..]);
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let middle = mean(quiet);

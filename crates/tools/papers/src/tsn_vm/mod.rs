@@ -9,8 +9,8 @@ mod setup;
 #[cfg(test)]
 mod tests;
 
-use crate::tsn_ports::{Case, Published, compare, sections};
-use crate::{Section, tsn_ports};
+use crate::tsn_ports::{Case, CaseLab, Published, compare, sections};
+use crate::{Lab, Section, tsn_ports};
 use cases::Simulated;
 use report::Failure;
 
@@ -28,7 +28,7 @@ wire::named! {
     }
 }
 
-type Simulate = fn() -> Result<Simulated, Failure>;
+type Simulate = fn(CaseLab<'_>) -> Result<Simulated, Failure>;
 
 const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Slots, "missed_slot", cases::missed_slot),
@@ -45,7 +45,7 @@ pub fn published() -> Published {
     serde_json::from_str(DATA).expect("data/tsn-vm.json is part of the program")
 }
 
-/// Simulates the cases of a group. Returns each case with its section, which has the plots.
+/// Simulates the cases of a group in a laboratory. Returns each case with its section, which has the plots.
 ///
 /// # Errors
 /// If a case does not run.
@@ -55,11 +55,12 @@ pub fn published() -> Published {
 pub fn simulate(
     published: &Published,
     part: Part,
+    lab: Lab,
 ) -> Result<Vec<(tsn_ports::Case, Section)>, Failure> {
     let of_part = CASES.iter().filter(|(case_part, ..)| *case_part == part);
     let case = |(_, name, simulate): &(Part, &str, Simulate)| {
         let data = published.cases.iter().find(|data| data.name == *name).expect("a case");
-        let (figures, plots) = simulate()?;
+        let (figures, plots) = simulate(CaseLab::new(lab, name))?;
         let case = Case { data: data.clone(), checks: compare(data, &figures) };
         let section = sections(std::slice::from_ref(&case)).remove(0);
         Ok((case, Section { plots, ..section }))

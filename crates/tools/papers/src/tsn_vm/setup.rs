@@ -1,6 +1,6 @@
 //! The article's two boards: a sender and a receiver on one cable.
 
-use crate::tsn_ports::{Observed, run};
+use crate::tsn_ports::{CaseLab, Observed};
 use report::Failure;
 use sim::ethernet::Rate;
 use sim::ethernet::nic::Tagging;
@@ -100,10 +100,14 @@ impl Boards {
     ///
     /// # Errors
     /// If the simulation fails.
-    pub fn run(mut self, runtime: Duration) -> Result<(Observed, StreamId), Failure> {
+    pub fn run(
+        mut self,
+        lab: CaseLab<'_>,
+        runtime: Duration,
+    ) -> Result<(Observed, StreamId), Failure> {
         let stations = self.clocks.to_vec();
         let sample = Duration::from_ms(125);
         self.tree.network().time = Some(TimeConfig { stations, bridges: Vec::new(), sample });
-        Ok((run("two boards", &mut self.tree, runtime)?, self.packets))
+        Ok((lab.run(&mut self.tree, runtime)?, self.packets))
     }
 }

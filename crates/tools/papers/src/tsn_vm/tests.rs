@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::described::every_key_is_described;
+use crate::unchanged;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/experiments/tsn-vm.md");
 
@@ -10,7 +11,7 @@ fn every_statement_is_as_expected() {
     let published = published();
     let mut failed = Vec::new();
     for part in Part::ALL {
-        for (case, section) in simulate(&published, part).expect("it runs") {
+        for (case, section) in simulate(&published, part, &unchanged).expect("it runs") {
             every_key_is_described(&serde_json::json!({ "checks": &case.checks }));
             failed.extend(case.checks.iter().filter(|check| !check.holds).cloned());
             let text = section.text();
