@@ -370,10 +370,11 @@ mod long {
     use crate::support::program::document;
 
     /// The cases of docs/guide/compare.md.
-    const SWEEPS: [&[&str]; 3] = [
-        &["workload.iodepth=1,8,32", "host.push=off,all", "drive.mps=256,4096"],
-        &["workload.rw=randwrite", "workload.iodepth=1,8,32", "host.push=off,all"],
-        &["workload.bs=128KiB", "workload.iodepth=8", "workload.rw=read,write"],
+    const SWEEPS: [(&str, &[&str]); 4] = [
+        ("live", &["workload.iodepth=1,8,32", "host.push=off,all", "drive.mps=256,4096"]),
+        ("live", &["workload.rw=randwrite", "workload.iodepth=1,8,32", "host.push=off,all"]),
+        ("live", &["workload.bs=128KiB", "workload.iodepth=8", "workload.rw=read,write"]),
+        ("switch-node", &["workload.iodepth=1,8,32", "workload.rw=randread,randwrite"]),
     ];
 
     #[test]
@@ -385,8 +386,8 @@ mod long {
         let file = text(&folder.join("machine.toml"));
         assert!(run(&["calibrate", &file]).status.success());
         let named = format!("calibration={file}");
-        for sweep in SWEEPS {
-            let plan = plan_of("live");
+        for (name, sweep) in SWEEPS {
+            let plan = plan_of(name);
             let mut arguments = vec!["compare", &plan, "--set", &named, "--json"];
             sweep.iter().for_each(|values| arguments.extend(["--sweep", values]));
             let compared = document(&arguments);
