@@ -296,7 +296,7 @@ fn nodes_of_a_plan_run_one_by_one_without_privileges() {
     let other = is_wrong_usage(&["live", &plan, "--node", "devise"]);
     assert!(other.contains("--node devise: expected one of device, host"), "{other}");
     let other = is_wrong_usage(&["live", &plan, "--node", "host", "--address", "disk=::1"]);
-    assert!(other.contains("expected DRIVE=ADDRESS, DRIVE one of drive"), "{other}");
+    assert!(other.contains("expected NAME=ADDRESS, NAME one of drive"), "{other}");
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn plan_for_the_simulator_alone_is_refused_with_the_reason() {
     fails(&["live", &plan_of("handover"), "--local"], &["moves drives between hosts"]);
     let raw = BRIDGED.replace("\"tcp\"", "\"raw\"");
     let plan = written(&folder, &raw);
-    fails(&["live", &plan, "--local"], &["node store has several drives: over raw Ethernet"]);
+    fails(&["live", &plan, "--local"], &["node store has several links: over raw Ethernet"]);
     fails(&["compare", &plan], &["cannot run live"]);
 }
 

@@ -82,8 +82,9 @@ pub struct Changed<R> {
     pub row: R,
     /// The simulated figure with the settings of `set`.
     pub changed: f64,
-    /// Difference of `changed` from `simulated`, in per cent to two decimals.
-    pub change_percent: f64,
+    /// Difference of `changed` from `simulated`, in per cent to two decimals; null if one of them
+    /// is 0 or was not measured.
+    pub change_percent: Option<f64>,
 }
 
 impl<R: Row + Clone> Changed<R> {
@@ -91,7 +92,8 @@ impl<R: Row + Clone> Changed<R> {
     pub fn all(before: &[R], after: &[R]) -> Vec<Self> {
         let figure = |(row, after): (&R, &R)| {
             let ([_, simulated], [_, changed]) = (row.values(), after.values());
-            let change_percent = error_percent(simulated, changed);
+            let change_percent =
+                Some(error_percent(simulated, changed)).filter(|change| change.is_finite());
             Self { row: row.clone(), changed, change_percent }
         };
         before.iter().zip(after).map(figure).collect()
@@ -105,7 +107,7 @@ impl<R: Row + Clone> Changed<R> {
             ("published", Right, |one| one.row.values()[0].to_string()),
             ("simulated", Right, |one| one.row.values()[1].to_string()),
             ("with the settings", Right, |one| one.changed.to_string()),
-            ("change", Right, |one| percent(one.change_percent)),
+            ("change", Right, |one| one.change_percent.map_or_else(String::new, percent)),
         ];
         let title = format!("Other settings than the publication's: {}", set.join(", "));
         Section::from_rows(&title, &columns, all, &[])

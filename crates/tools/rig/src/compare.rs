@@ -54,8 +54,15 @@ pub struct CaseRounds {
     pub sim: Vec<Figures>,
     /// The stages of the commands in one recorded run of both worlds: live, then simulated.
     pub stages: Option<Compared>,
-    /// Failed commands and wrong data in live runs.
-    pub failures: u64,
+    /// Failed commands and wrong data in each live run.
+    pub failures: Vec<u64>,
+}
+
+impl CaseRounds {
+    /// Returns the failed commands and wrong data of all live runs.
+    pub fn failed(&self) -> u64 {
+        self.failures.iter().sum()
+    }
 }
 
 /// The results of all rounds.
@@ -67,7 +74,8 @@ pub struct Rounds {
     pub cases: Vec<CaseRounds>,
     /// Whether a signal ended the rounds.
     pub interrupted: bool,
-    /// Why the rounds ended early. The results are those of the complete rounds before.
+    /// Why the rounds ended early. The results are those of the complete rounds before; tables also
+    /// have the complete runs of the last round.
     pub failure: Option<Failure>,
 }
 
@@ -106,10 +114,12 @@ impl Comparison<'_> {
             for case in &mut all.cases {
                 case.live.truncate(complete);
                 case.sim.truncate(complete);
+                case.failures.truncate(complete);
             }
             all.floor.truncate(complete);
         }
-        match failure {
+        // An interrupted run may fail.
+        match failure.filter(|_| !all.interrupted) {
             Some(failure) if all.floor.is_empty() => Err(failure),
             failure => Ok(Rounds { failure, ..all }),
         }
@@ -173,7 +183,7 @@ impl Comparison<'_> {
             }
             let document = document(&plan, &result);
             let hosts = document.hosts.iter();
-            into.failures += hosts.map(|host| host.failures + host.mismatches).sum::<u64>();
+            into.failures.push(hosts.map(|host| host.failures + host.mismatches).sum());
             into.live.push(Figures::from(&document));
             (document, result.take_commands())
         } else {

@@ -152,9 +152,9 @@ impl CompareDocument {
                     .map(|words| format!("the calibration is of another machine: {words}")),
             ),
         }
-        for (case, rounds) in cases.iter().zip(&rounds.cases).filter(|(_, one)| one.failures > 0) {
+        for (case, rounds) in cases.iter().zip(&rounds.cases).filter(|(_, one)| one.failed() > 0) {
             let set = case.words();
-            warnings.push(format!("{} live commands failed: {set}", rounds.failures));
+            warnings.push(format!("{} live commands failed: {set}", rounds.failed()));
         }
         warnings.extend(rounds.failure.as_ref().map(ToString::to_string));
         let cases = cases.iter().zip(&rounds.cases);
@@ -279,7 +279,7 @@ impl CompareCase {
         };
         let figures = MEASURES.iter().filter_map(figure).collect();
         let set = case.set.iter().cloned().collect();
-        Self { set, figures, stages: stages(rounds), failures: rounds.failures }
+        Self { set, figures, stages: stages(rounds), failures: rounds.failed() }
     }
 
     /// Returns a measure.

@@ -37,16 +37,24 @@ impl Cpus {
     }
 }
 
-/// Gives each end of these links one of `count` CPUs, in turns, and never that of the link's other
-/// end if there are two.
+/// Gives each end of these links one of `count` CPUs: hosts and nodes behind switch nodes those with
+/// even numbers in turns, the nodes between them those with odd numbers. A link comes after the link
+/// above it.
 fn distribute(links: &[[usize; 2]], count: usize) -> BTreeMap<usize, usize> {
-    let mut all = BTreeMap::new();
+    let mut all: BTreeMap<usize, usize> = BTreeMap::new();
+    // Ends with even and with odd numbers.
+    let mut ends = [0, 0];
+    let mut next = |odd: usize| {
+        ends[odd] += 1;
+        if count < 2 {
+            return 0;
+        }
+        let own = (count + 1 - odd) / 2;
+        2 * ((ends[odd] - 1) % own) + odd
+    };
     for [near, far] in links {
-        let next = all.len() % count;
-        let near = *all.entry(*near).or_insert(next);
-        let next = all.len() % count;
-        let other = if next == near { (next + 1) % count } else { next };
-        all.entry(*far).or_insert(other);
+        let near = *all.entry(*near).or_insert_with(|| next(0));
+        all.entry(*far).or_insert_with(|| next(1 - near % 2));
     }
     all
 }
@@ -57,8 +65,9 @@ mod tests {
 
     #[test]
     fn the_ends_of_a_link_have_different_cpus() {
-        // Two hosts with a drive each, and a drive behind a switch node.
-        for links in [&[[0, 2], [1, 3]][..], &[[0, 2], [2, 1]]] {
+        // Two hosts with a drive each, a drive behind a switch node, a node of two hosts.
+        let cases = [&[[0, 2], [1, 3]][..], &[[0, 2], [2, 1]], &[[0, 2], [0, 3], [1, 3]]];
+        for links in cases {
             for count in 2..5 {
                 let cpus = distribute(links, count);
                 assert!(links.iter().all(|[near, far]| cpus[near] != cpus[far]), "{cpus:?}");
@@ -67,6 +76,6 @@ mod tests {
             assert!(distribute(links, 1).values().all(|cpu| *cpu == 0));
         }
         let star = distribute(&[[0, 1], [0, 2], [0, 3]], 4);
-        assert_eq!(star.into_values().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(star.into_values().collect::<Vec<_>>(), [0, 1, 3, 1]);
     }
 }

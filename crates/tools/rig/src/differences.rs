@@ -1,5 +1,6 @@
 //! The parts of a plan that only the simulator runs, and plans that cannot run live.
 
+use node::faults::{Fault, FaultKind};
 use plan::Planned;
 use sim::drive::Timing;
 use sim::ethernet::bridge::Mode;
@@ -30,13 +31,26 @@ pub fn refusal(plan: &Planned) -> Option<String> {
     if !config.moves.is_empty() {
         return Some("it moves drives between hosts, which only the simulator does".into());
     }
+    for (number, link) in plan.tunnel_links().enumerate() {
+        let Some(above) = link.link.above else { continue };
+        let known = plan.live_faults(number - link.at + above);
+        let lost = |fault: &Fault| {
+            matches!(fault.kind, FaultKind::LinkDown | FaultKind::Stop) && !known.contains(fault)
+        };
+        if plan.live_faults(number).iter().any(lost) {
+            return Some(format!(
+                "the link of drive {} is lost behind its switch node, which a live host does not see",
+                link.name
+            ));
+        }
+    }
     let mut listening = BTreeSet::new();
     for link in plan.tunnel_links() {
         let TransportConfig::Raw(raw) = link.link.transport else { continue };
         if !listening.insert(raw.stations[1]) {
             let name = &plan.stations[raw.stations[1]];
             return Some(format!(
-                "node {name} has several drives: over raw Ethernet, a live node has one"
+                "node {name} has several links: over raw Ethernet, a live node accepts one"
             ));
         }
     }

@@ -134,7 +134,7 @@ impl Links for live::NvmeDrive {
 }
 
 /// Returns the settings of the drivers of a host's drives.
-pub fn driver_settings(host: &HostConfig) -> initiator::Settings {
+fn driver_settings(host: &HostConfig) -> initiator::Settings {
     initiator::Settings {
         io_queues: host.workload.queues(),
         entries: host.workload.entries().max(FILL.1 as u16 + 1),
@@ -154,10 +154,22 @@ pub struct RunningHost<A> {
     driver: initiator::Settings,
     slots: Vec<OwnSlot>,
     drivers: Vec<SharedDriver>,
-    /// Drives whose functions are not ready since their links were lost. With a time, the link is up
-    /// again, and the function must be ready until then.
-    lost: BTreeMap<usize, Option<Instant>>,
+    /// For each drive, the downstream port of the host's own switch that leads to it.
+    ports: Vec<usize>,
+    /// Drives whose functions are not ready since their links were lost.
+    lost: BTreeMap<usize, Absence>,
     clock: Clock,
+}
+
+/// Why the function of a drive is not ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Absence {
+    /// The link is lost.
+    Down,
+    /// The link is up again. Drives below one port return in turn.
+    Up,
+    /// The function is enumerated; it must be ready until this time.
+    Returning(Instant),
 }
 
 impl<A: Attached + Links> RunningHost<A> {
@@ -165,19 +177,16 @@ impl<A: Attached + Links> RunningHost<A> {
     ///
     /// # Errors
     /// One line that names the drive's function.
-    pub fn new(
-        clock: Clock,
-        host: InitiatorHost<A>,
-        driver: initiator::Settings,
-    ) -> Result<Self, Failure> {
-        let functions = nvme_functions(&host.hierarchy);
+    pub fn new(clock: Clock, host: InitiatorHost<A>, config: &HostConfig) -> Result<Self, Failure> {
+        let (functions, driver) = (nvme_functions(&host.hierarchy), driver_settings(config));
+        let ports = (0..functions.len()).map(|drive| port_of(config, drive)).collect();
         let (slots, drivers, lost) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut made = Self { host, driver, slots, drivers, lost, clock };
+        let mut made = Self { host, driver, slots, drivers, ports, lost, clock };
         for (number, (node, port)) in functions.into_iter().enumerate() {
             let BringUp { enumeration, bus, .. } = made.host.bring_up_with(driver);
             let owner = live::random_number() as u32 | 1;
             made.slots.push(OwnSlot::new(port, node, bus, slot::Settings { enumeration, owner }));
-            made.lost.insert(number, Some(clock.now() + PATIENCE));
+            made.lost.insert(number, Absence::Returning(clock.now() + PATIENCE));
             while made.ready(number)?.is_none() {
                 made.host.turn()?;
             }
@@ -190,17 +199,32 @@ impl<A: Attached + Links> RunningHost<A> {
     /// Returns whether the function of a lost drive has new contents; `None` until the function
     /// is ready.
     fn ready(&mut self, drive: usize) -> Result<Option<bool>, Failure> {
-        let Some(Some(until)) = self.lost.get(&drive) else { return Ok(None) };
         let now = self.clock.now();
+        let until = match self.lost.get(&drive) {
+            Some(Absence::Returning(until)) => *until,
+            Some(Absence::Up) if !self.is_returning(self.ports[drive]) => {
+                self.slots[drive].link_up();
+                self.lost.insert(drive, Absence::Returning(now + PATIENCE));
+                return Ok(None);
+            }
+            _ => return Ok(None),
+        };
         if let Some(ready) = self.slots[drive].poll(now) {
             self.lost.remove(&drive);
             return ready.map(Some).map_err(|why| Failure(format!("drive {drive}: {why}")));
         }
-        if now > *until {
+        if now > until {
             let seconds = PATIENCE.as_ns() / 1_000_000_000;
             return Err(Failure(format!("drive {drive}: not ready within {seconds} s")));
         }
         Ok(None)
+    }
+
+    /// Whether a function below a port is being enumerated.
+    fn is_returning(&self, port: usize) -> bool {
+        self.lost.iter().any(|(drive, absence)| {
+            self.ports[*drive] == port && matches!(absence, Absence::Returning(_))
+        })
     }
 
     fn attach(&mut self, drive: usize) -> Result<Driver, Failure> {
@@ -322,7 +346,7 @@ impl<A: Attached + Links> RunningHost<A> {
         }
         let mut result = match config.workload {
             Workload::ConfigReads { count, gap } => self.config_reads(count, gap, shared)?,
-            _ => self.transfer(config, options, shared)?,
+            _ => self.transfer(&config.workload, options, shared)?,
         };
         let counters = self.host.machine.attached().counters();
         result.tunnels = counters.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
@@ -332,11 +356,11 @@ impl<A: Attached + Links> RunningHost<A> {
 
     fn transfer(
         &mut self,
-        config: &HostConfig,
+        workload: &Workload,
         options: HostOptions,
         shared: &Shared,
     ) -> Result<HostResult, Failure> {
-        let fio = config.workload.fio().expect("other workloads are refused");
+        let fio = workload.fio().expect("other workloads are refused");
         let all = 0..self.drivers.len();
         let mut jobs = self.jobs(fio, (0, all.len()), options)?;
         let mut commands = CommandRecorder::new(options.number, options.list);
@@ -350,8 +374,8 @@ impl<A: Attached + Links> RunningHost<A> {
             }
             self.turn(&mut jobs, all.clone(), Some(look))?;
             while let Some((port, up)) = self.host.machine.attached_mut().change() {
-                let behind = |drive: &usize| port_of(config, *drive) == port;
-                for drive in all.clone().filter(behind) {
+                let ports = self.ports.clone();
+                for drive in all.clone().filter(|drive| ports[*drive] == port) {
                     self.link_changed(drive, up, &mut jobs, &mut commands);
                 }
             }
@@ -393,14 +417,12 @@ impl<A: Attached + Links> RunningHost<A> {
         jobs: &mut Jobs,
         commands: &mut CommandRecorder,
     ) {
-        let slot = &mut self.slots[drive];
-        if up {
-            slot.link_up();
-            self.lost.insert(drive, Some(self.clock.now() + PATIENCE));
-        } else {
-            slot.link_down();
-            self.lost.insert(drive, None);
+        if !up {
+            self.slots[drive].link_down();
+            self.lost.insert(drive, Absence::Down);
             jobs.drive_lost(self.clock.now(), drive, commands);
+        } else if self.lost.contains_key(&drive) {
+            self.lost.insert(drive, Absence::Up);
         }
     }
 
@@ -436,6 +458,10 @@ impl<A: Attached + Links> RunningHost<A> {
     /// # Errors
     /// If the machine fails.
     pub fn close(mut self) -> Outcome {
+        while let Some((port, up)) = self.host.machine.attached_mut().change() {
+            let lost = (0..self.ports.len()).filter(|drive| self.ports[*drive] == port && !up);
+            self.lost.extend(lost.map(|drive| (drive, Absence::Down)));
+        }
         // A lost drive cannot be shut down.
         let drivers = std::mem::take(&mut self.drivers).into_iter().enumerate();
         for (_, driver) in drivers.filter(|(drive, _)| !self.lost.contains_key(drive)) {

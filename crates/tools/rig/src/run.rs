@@ -4,7 +4,7 @@
 use crate::cpus::Cpus;
 use crate::cuts::Cuts;
 use crate::device::{DrivePlan, in_ram};
-use crate::host::{HostOptions, HostResult, RunningHost, Shared, driver_settings};
+use crate::host::{HostOptions, HostResult, RunningHost, Shared};
 use crate::network::{INTERFACE, RigNetwork, address};
 use crate::settings::LinkParts;
 use crate::switch_node::SwitchPlan;
@@ -60,7 +60,7 @@ pub struct LiveRun {
     pub hosts: Vec<HostResult>,
     /// Whether a signal ended the run.
     pub interrupted: bool,
-    /// Why results of a host are missing.
+    /// Why results of a host are missing, or why its list of commands is cut.
     pub failure: Option<Failure>,
 }
 
@@ -135,7 +135,7 @@ pub fn run(
             *used += 1;
             let far =
                 FarEnd::new(plan, options, link, below(&addresses, Some(link.at)), Some(LEAD));
-            let trace = hosts.trace(number);
+            let trace = options.trace_of(number);
             let cpu = Some((hosts.cpus.clone(), station));
             let node = place.enter(|| far.start(&listen, clock, &trace, cpu))??;
             // Every station's interface has the same name.
@@ -188,7 +188,7 @@ pub fn serve_link(
     options: &LiveOptions,
 ) -> Result<Node, Failure> {
     let far = FarEnd::new(plan, options, link, below, None);
-    far.start(listen, Clock::start(), &options.trace, None)
+    far.start(listen, Clock::start(), &options.trace_of(link.host), None)
 }
 
 /// Returns the station of a host; `None` without a network.
@@ -281,6 +281,14 @@ impl LiveOptions {
         }
     }
 
+    /// Returns where a host records. Its nodes record beside it.
+    fn trace_of(&self, host: usize) -> TraceTarget {
+        match host {
+            0 => self.trace.clone(),
+            host => self.trace.for_node(&format!("host{host}")),
+        }
+    }
+
     /// Returns the namespaces of a drive; `None` for the name of a drive without a tunnel.
     fn backing(&self, name: Option<&str>, drive: &DriveConfig) -> Vec<Backing> {
         let given = name.and_then(|name| self.backing.get(name));
@@ -316,14 +324,6 @@ impl<'a> Hosts<'a> {
         Self { plan, options, clock, shared: Arc::default(), events, received, cpus, lead }
     }
 
-    /// The trace of a host.
-    fn trace(&self, number: usize) -> TraceTarget {
-        match number {
-            0 => self.options.trace.clone(),
-            number => self.options.trace.for_node(&format!("host{number}")),
-        }
-    }
-
     /// Starts a host in a thread, in the namespace of the caller, on the CPU of a station or on any.
     fn start(&self, number: usize, peers: Vec<Peer>, station: Option<usize>) -> HostThread {
         let config = self.plan.config.hosts[number].clone();
@@ -331,7 +331,7 @@ impl<'a> Hosts<'a> {
             number,
             clock: self.clock,
             live: self.options.clone(),
-            trace: self.trace(number),
+            trace: self.options.trace_of(number),
             options: HostOptions {
                 number: number as u16,
                 verify: self.options.verify,
@@ -428,7 +428,7 @@ impl<'a> Hosts<'a> {
                 shared.stop();
                 failure = Some(Failure("the hosts were not ready when the faults began".into()));
             }
-            if ready == count && clock.now() >= start_at {
+            if ready == count && !shared.is_stopped() && clock.now() >= start_at {
                 started.get_or_insert_with(|| clock.now());
                 shared.go();
             }
@@ -498,7 +498,7 @@ impl HostPart {
                 drive,
                 |_: &mut NvmeDrive| Ok(true),
             )?;
-            RunningHost::new(self.clock, host, driver_settings(config))
+            RunningHost::new(self.clock, host, config)
         })();
         self.carry_out(config, made);
     }
@@ -514,7 +514,7 @@ impl HostPart {
             let ready = |switch: &mut Switch| Ok(wait.check(clock.now(), switch)?);
             let poller = Poller::new(self.live.waiting)?;
             let host = InitiatorHost::power_on(clock, poller, hardware(config), switch, ready)?;
-            RunningHost::new(clock, host, driver_settings(config))
+            RunningHost::new(clock, host, config)
         })();
         self.carry_out(config, made);
     }
@@ -537,7 +537,8 @@ impl HostPart {
                 true => host.run(config, self.options, shared),
                 false => Ok(HostResult::default()),
             };
-            host.close()?;
+            // The results are complete, whatever happens to the links now.
+            let _ = host.close();
             ran
         };
         let result = run();

@@ -40,11 +40,28 @@ fn each_part_that_only_the_simulator_has_is_listed() {
 }
 
 #[test]
+fn loss_that_only_a_switch_node_sees_is_refused() {
+    let with = |lost: &str| {
+        let cable = |name: &str| {
+            let cuts = if name == lost { "cuts = [\"1s..2s\"]\n" } else { "" };
+            format!("[cables.{name}]\na = \"{name}\"\nb = \"br\"\n{cuts}")
+        };
+        let cables = ["host", "far", "middle"].map(cable).concat();
+        let nodes =
+            "[nodes.far]\nswitch = \"middle\"\n[nodes.middle]\n[drives.d]\nnode = \"far\"\n";
+        refusal(&planned(&format!("[bridges.br]\n{nodes}{cables}")))
+    };
+    assert_eq!([with("host"), with("middle")], [None, None]);
+    let why = "the link of drive d is lost behind its switch node, which a live host does not see";
+    assert_eq!(with("far").as_deref(), Some(why));
+}
+
+#[test]
 fn plan_with_two_drives_on_a_raw_node_is_refused() {
     let two = "[drives.one]\n[drives.two]\n[nodes.store]\n";
     assert_eq!(refusal(&planned(two)), None);
     let why = refusal(&planned(&format!("transport = \"raw\"\n{two}"))).expect("a reason");
-    assert_eq!(why, "node store has several drives: over raw Ethernet, a live node has one");
+    assert_eq!(why, "node store has several links: over raw Ethernet, a live node accepts one");
 }
 
 #[test]

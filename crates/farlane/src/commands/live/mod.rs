@@ -41,9 +41,9 @@ pub struct Args {
     /// Run only this host or node of the plan, in the network of this machine
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// Address of a drive's node, at which the node listens and to which its host connects;
-    /// repeatable. 127.0.0.1 if the plan has one drive
-    #[arg(long, value_name = "DRIVE=ADDRESS", requires = "node")]
+    /// Address of a drive's node, or of a switch node as NODE@HOST, at which the node listens and to
+    /// which its host or switch node connects; repeatable. 127.0.0.1 if there is only one
+    #[arg(long, value_name = "NAME=ADDRESS", requires = "node")]
     address: Vec<String>,
     #[command(flatten)]
     keys: KeyArgs,
@@ -66,7 +66,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Record TLPs and frames of every node for `farlane trace`, into FILE, FILE.device0,
-    /// FILE.host1 and so on
+    /// FILE.switch0, FILE.host1 and so on
     #[arg(long, value_name = "FILE", value_parser = file_only)]
     trace: Option<PathBuf>,
     #[command(flatten)]
@@ -195,13 +195,9 @@ fn check_effects(args: &Args, planned: &Planned) {
 fn backing(args: &Args, planned: &Planned) -> BTreeMap<String, Vec<Backing>> {
     let mut all: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for DriveNamespace { drive, namespace } in &args.namespace {
-        let mut known = planned.tunnel_links().filter(|link| link.link.drive.is_some());
-        if !known.any(|link| link.name == drive) {
-            let known: Vec<_> = planned
-                .tunnel_links()
-                .filter(|link| link.link.drive.is_some())
-                .map(|link| link.name)
-                .collect();
+        let drives = planned.tunnel_links().filter(|link| link.link.drive.is_some());
+        let known: Vec<&str> = drives.map(|link| link.name).collect();
+        if !known.contains(&drive.as_str()) {
             let known = known.join(", ");
             wrong_usage(format!("--namespace {drive}: no such drive: expected one of {known}"))
         }

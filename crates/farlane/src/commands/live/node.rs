@@ -38,10 +38,14 @@ pub fn run(
         known.dedup();
         wrong_usage(format!("--node {name}: expected one of {}", known.join(", ")))
     }
-    let mut nodes = Vec::new();
-    for link in &here {
-        let listen = listening(&address(args, plan, link.name), args.keys.protection())?;
+    // Every mistake is found before a node listens.
+    let addresses = here.iter().map(|link| {
         let below = peers(&|below| (below.host, below.link.above) == (link.host, Some(link.at)))?;
+        Ok((listening(&address(args, plan, link.name), args.keys.protection())?, below))
+    });
+    let addresses = addresses.collect::<Result<Vec<_>, Failure>>()?;
+    let mut nodes = Vec::new();
+    for (link, (listen, below)) in here.iter().zip(addresses) {
         let node = rig::serve_link(plan, link, below, &listen, options)?;
         let kind = if link.link.drive.is_some() { "drive" } else { "switch node" };
         eprintln!("{kind} {}: listening on {}", link.name, node.address);
@@ -71,7 +75,7 @@ fn check_addresses(args: &Args, plan: &Planned) {
         if !name.is_some_and(|name| plan.links.iter().any(|link| link == name)) {
             let known = plan.links.join(", ");
             wrong_usage(format!(
-                "invalid value '{text}' for --address: expected DRIVE=ADDRESS, DRIVE one of {known}"
+                "invalid value '{text}' for --address: expected NAME=ADDRESS, NAME one of {known}"
             ))
         }
     }

@@ -295,7 +295,7 @@ pub struct SimLink {
 /// One direction of a tunnel, while the workloads ran.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct SimTunnel {
-    /// The drive at the end of the tunnel, and the direction.
+    /// The drive, or the switch node as `NODE@HOST`, at the end of the tunnel, and the direction.
     pub tunnel: String,
     /// Frames with TLPs.
     pub frames: u64,

@@ -12,9 +12,19 @@ const SOURCE: &str = "PCIe Base 4.0, 2.8 and 7.5.3.16; IEEE 802.1Q-2022, 8.6.8.4
 /// request and its answer on the worst link.
 pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     let wiring = config.network.wiring();
-    let routes: Vec<(usize, [Vec<Egress<'_>>; 2])> = places::links(config)
-        .map(|(_, link)| places::routes(&wiring, link.transport))
-        .enumerate()
+    // For each drive, the ways over all links between it and its host.
+    let links = places::links(config).enumerate();
+    let drives = links.filter_map(|(number, (host, link))| Some((number, host, link.drive?.0)));
+    let routes: Vec<(usize, [Vec<Egress<'_>>; 2])> = drives
+        .map(|(number, host, drive)| {
+            let mut ways = [Vec::new(), Vec::new()];
+            for link in places::path(&config.hosts[host], drive) {
+                let [down, up] = places::routes(&wiring, link.transport);
+                ways[0].extend(down);
+                ways[1].extend(up);
+            }
+            (number, ways)
+        })
         .collect();
     let gated = routes.iter().flat_map(|(_, routes)| routes.iter().flatten());
     if !gated.clone().any(|egress| egress.gates.is_some()) {
