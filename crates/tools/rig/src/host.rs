@@ -5,7 +5,7 @@ use live::attached::Switch;
 use live::{Attached, Clock, PATIENCE};
 use load::initiator_host::InitiatorHost;
 use node::LinkEvent;
-use node::slot::{self, OwnSlot};
+use node::slot::{self, OwnSlot, Port};
 use nvme::initiator::{self, Driver};
 use plan::simulate::places::path;
 use report::{Failure, Outcome};
@@ -156,6 +156,8 @@ pub struct RunningHost<A> {
     drivers: Vec<SharedDriver>,
     /// For each drive, the downstream port of the host's own switch that leads to it.
     ports: Vec<usize>,
+    /// Enumerates the functions below each of these ports.
+    scans: BTreeMap<usize, Port>,
     /// Drives whose functions are not ready since their links were lost.
     lost: BTreeMap<usize, Absence>,
     clock: Clock,
@@ -166,9 +168,9 @@ pub struct RunningHost<A> {
 enum Absence {
     /// The link is lost.
     Down,
-    /// The link is up again. Drives below one port return in turn.
-    Up,
-    /// The function is enumerated; it must be ready until this time.
+    /// The link is up again. All functions below the port must be found until this time.
+    Up(Instant),
+    /// The function is found; it must be ready until this time.
     Returning(Instant),
 }
 
@@ -180,11 +182,13 @@ impl<A: Attached + Links> RunningHost<A> {
     pub fn new(clock: Clock, host: InitiatorHost<A>, config: &HostConfig) -> Result<Self, Failure> {
         let (functions, driver) = (nvme_functions(&host.hierarchy), driver_settings(config));
         let ports = (0..functions.len()).map(|drive| port_of(config, drive)).collect();
-        let (slots, drivers, lost) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut made = Self { host, driver, slots, drivers, ports, lost, clock };
+        let (slots, drivers, lost, scans) =
+            (Vec::new(), Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let mut made = Self { host, driver, slots, drivers, ports, scans, lost, clock };
         for (number, (node, port)) in functions.into_iter().enumerate() {
             let BringUp { enumeration, bus, .. } = made.host.bring_up_with(driver);
             let owner = live::random_number() as u32 | 1;
+            made.scans.insert(made.ports[number], Port::new(port.clone()));
             made.slots.push(OwnSlot::new(port, node, bus, slot::Settings { enumeration, owner }));
             made.lost.insert(number, Absence::Returning(clock.now() + PATIENCE));
             while made.ready(number)?.is_none() {
@@ -199,16 +203,8 @@ impl<A: Attached + Links> RunningHost<A> {
     /// Returns whether the function of a lost drive has new contents; `None` until the function
     /// is ready.
     fn ready(&mut self, drive: usize) -> Result<Option<bool>, Failure> {
-        let now = self.clock.now();
-        let until = match self.lost.get(&drive) {
-            Some(Absence::Returning(until)) => *until,
-            Some(Absence::Up) if !self.is_returning(self.ports[drive]) => {
-                self.slots[drive].link_up();
-                self.lost.insert(drive, Absence::Returning(now + PATIENCE));
-                return Ok(None);
-            }
-            _ => return Ok(None),
-        };
+        let Some(Absence::Returning(until)) = self.lost.get(&drive) else { return Ok(None) };
+        let (now, until) = (self.clock.now(), *until);
         if let Some(ready) = self.slots[drive].poll(now) {
             self.lost.remove(&drive);
             return ready.map(Some).map_err(|why| Failure(format!("drive {drive}: {why}")));
@@ -220,11 +216,34 @@ impl<A: Attached + Links> RunningHost<A> {
         Ok(None)
     }
 
-    /// Whether a function below a port is being enumerated.
-    fn is_returning(&self, port: usize) -> bool {
-        self.lost.iter().any(|(drive, absence)| {
-            self.ports[*drive] == port && matches!(absence, Absence::Returning(_))
-        })
+    /// Passes the functions that were found below a port to its drives. A link behind a switch node
+    /// may come up later: until all drives are found, the port is enumerated again.
+    fn scanned(&mut self) {
+        let now = self.clock.now();
+        for (port, scan) in &mut self.scans {
+            let Some(found) = scan.poll(now) else { continue };
+            let found = found.unwrap_or_default();
+            let mut missing = false;
+            let waits = |(drive, absence): (&usize, &mut Absence)| match absence {
+                Absence::Up(until) if self.ports[*drive] == *port => Some((*drive, *until)),
+                _ => None,
+            };
+            let waiting: Vec<_> = self.lost.iter_mut().filter_map(waits).collect();
+            for (drive, until) in &waiting {
+                let bdf = self.slots[*drive].node().bdf;
+                let is_found = found.iter().any(|node| node.find(bdf).is_some());
+                missing |= !is_found && now < *until;
+            }
+            if missing {
+                let BringUp { enumeration, bus, .. } = self.host.bring_up_with(self.driver);
+                scan.link_up(&bus, &enumeration);
+                continue;
+            }
+            for (drive, until) in waiting {
+                self.slots[drive].link_up_with(&found);
+                self.lost.insert(drive, Absence::Returning(until));
+            }
+        }
     }
 
     fn attach(&mut self, drive: usize) -> Result<Driver, Failure> {
@@ -374,11 +393,9 @@ impl<A: Attached + Links> RunningHost<A> {
             }
             self.turn(&mut jobs, all.clone(), Some(look))?;
             while let Some((port, up)) = self.host.machine.attached_mut().change() {
-                let ports = self.ports.clone();
-                for drive in all.clone().filter(|drive| ports[*drive] == port) {
-                    self.link_changed(drive, up, &mut jobs, &mut commands);
-                }
+                self.link_changed(port, up, &mut jobs, &mut commands);
             }
+            self.scanned();
             for drive in all.clone() {
                 if let Some(new_contents) = self.ready(drive)? {
                     let driver = self.attach(drive)?;
@@ -408,21 +425,31 @@ impl<A: Attached + Links> RunningHost<A> {
         Ok(HostResult { tally, commands: count, list, began, span, ..HostResult::default() })
     }
 
-    /// Handles a change of the link to a drive. Commands to a lost drive fail; a drive that comes
-    /// back is prepared while other drives work.
+    /// Handles a change of the link below a port. Commands to a lost drive fail; drives that come
+    /// back are prepared while other drives work.
     fn link_changed(
         &mut self,
-        drive: usize,
+        port: usize,
         up: bool,
         jobs: &mut Jobs,
         commands: &mut CommandRecorder,
     ) {
-        if !up {
-            self.slots[drive].link_down();
-            self.lost.insert(drive, Absence::Down);
-            jobs.drive_lost(self.clock.now(), drive, commands);
-        } else if self.lost.contains_key(&drive) {
-            self.lost.insert(drive, Absence::Up);
+        let now = self.clock.now();
+        for drive in (0..self.ports.len()).filter(|drive| self.ports[*drive] == port) {
+            if !up {
+                self.slots[drive].link_down();
+                self.lost.insert(drive, Absence::Down);
+                jobs.drive_lost(now, drive, commands);
+            } else if self.lost.contains_key(&drive) {
+                self.lost.insert(drive, Absence::Up(now + PATIENCE));
+            }
+        }
+        let Some(scan) = self.scans.get_mut(&port) else { return };
+        if up {
+            let BringUp { enumeration, bus, .. } = self.host.bring_up_with(self.driver);
+            scan.link_up(&bus, &enumeration);
+        } else {
+            scan.link_down();
         }
     }
 

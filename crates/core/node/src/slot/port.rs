@@ -47,7 +47,7 @@ impl fmt::Debug for Port {
     }
 }
 
-/// A slot with the host's own driver, alone below its port.
+/// A slot with the host's own driver.
 #[derive(Debug)]
 pub struct OwnSlot {
     port: Port,
@@ -74,6 +74,12 @@ impl OwnSlot {
     /// Handles the return of the link.
     pub fn link_up(&mut self) {
         self.port.link_up(&self.slot.bus, &self.slot.settings.enumeration);
+    }
+
+    /// Handles the return of the link, if the functions below the port are enumerated elsewhere:
+    /// `found`. For several slots below one port.
+    pub fn link_up_with(&mut self, found: &[Node]) {
+        self.slot.link_up(found, &());
     }
 
     /// Whether the function has new contents; returned once, when the function is ready for its
