@@ -11,6 +11,7 @@
 //! - `workload`: the workload of a host
 //! - `recording`: a recorded trace as a list of operations
 //! - `network`: stations, bridges, cables, background traffic, outages
+//! - `intervals`: when a stream sends
 //! - `live_faults`: the faults of a plan as faults of live nodes
 //! - `port`: interfaces of stations and ports of bridges
 //! - `shapers`: shapers of traffic classes
@@ -68,6 +69,7 @@ mod distance;
 mod filters;
 mod hop;
 mod host;
+mod intervals;
 mod live_faults;
 mod network;
 mod overload;

@@ -2,6 +2,7 @@
 
 use super::clocks;
 use super::filters::Filters;
+use super::intervals;
 use super::owners::{Owners, copies};
 use super::port::{self, Parts, Ports};
 use super::section::{Defaults, check_used};
@@ -13,9 +14,10 @@ use super::workload::any;
 use keys::{KeyError, Kind, Mistakes, Names, Origin, Section, all, both, set_fields};
 use sim::Config;
 use sim::ethernet::cable::Faults;
+use sim::ethernet::frame::TAG;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::port::{Algorithm, RateStep};
-use sim::ethernet::traffic::{Pattern, StreamId};
+use sim::ethernet::traffic::StreamId;
 use sim::ethernet::{Rate, bridge};
 use sim::network::{
     BridgeConfig, BridgeOutage, CableConfig, CableEnd, Groups, MAX_CABLES, MAX_STATIONS,
@@ -372,26 +374,18 @@ impl Layout {
         if from == to {
             return section.fail("to", "'to' names the sender: expected another station");
         }
-        section.required("interval", ", such as \"100us\"")?;
-        let interval = section.get("interval").unwrap_or_default();
-        let normal = section.text("pattern") == Some("normal");
-        if normal != section.find("deviation").is_some() {
-            return section.fail("deviation", "'deviation' and pattern = \"normal\" go together");
-        }
-        let pattern = match section.text("pattern") {
-            Some("poisson") => Pattern::Poisson(interval),
-            Some("normal") => Pattern::Normal {
-                mean: interval,
-                deviation: section.get("deviation").unwrap_or_default(),
-            },
-            _ => Pattern::Periodic(interval),
-        };
+        let length = section.get("length").unwrap_or(1518);
+        let burst = section.get("burst").unwrap_or(1);
+        let tagged = self.config.stations[from].tagging.is_some();
+        let interval = intervals::interval(section, length + if tagged { TAG } else { 0 }, burst)?;
+        let pattern = intervals::pattern(section, interval)?;
+        let (jitter, on_off) =
+            both(intervals::jitter(section, pattern), intervals::on_off(section))?;
         let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
         let start = time("start").unwrap_or_default();
         if time("stop").is_some_and(|stop| stop <= start) {
             return section.fail("stop", "stop: expected a time later than start");
         }
-        let length = section.get("length").unwrap_or(1518);
         let priority = section.get("priority").unwrap_or(0);
         let deadline = section.get("deadline");
         let traffic = &mut self.config.stations[from].traffic;
@@ -402,7 +396,9 @@ impl Layout {
         }
         // A seed that the plan does not give is set later together with all other seeds.
         traffic.push(TrafficConfig {
-            burst: section.get("burst").unwrap_or(1),
+            burst,
+            jitter,
+            on_off,
             start,
             stop: time("stop"),
             own_clock: section.text("clock") != Some("true"),

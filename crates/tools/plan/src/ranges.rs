@@ -261,7 +261,7 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that have other tests because they require other tables.
-const ELSEWHERE: [&str; 26] = [
+const ELSEWHERE: [&str; 31] = [
     "calibration",
     "workload.time_based",
     "workload.thinktime_blocks",
@@ -281,7 +281,12 @@ const ELSEWHERE: [&str; 26] = [
     "cables.c.b",
     "shapers.e.algorithm",
     "shapers.e.weight",
+    "traffic.t.rate",
     "traffic.t.deviation",
+    "traffic.t.spread",
+    "traffic.t.least",
+    "traffic.t.on",
+    "traffic.t.off",
     "streams.st.to",
     "streams.st.priority",
     "streams.st.numbers",

@@ -162,7 +162,7 @@ fn periodic<'a>(planned: &'a Planned, network: &NetworkConfig) -> Vec<(&'a Strin
         let station = &network.stations[usize::from(id.station)];
         match station.traffic[usize::from(id.number)].pattern {
             Pattern::Periodic(interval) => Some((name, interval)),
-            Pattern::Poisson(_) | Pattern::Normal { .. } => None,
+            _ => None,
         }
     };
     planned.streams.iter().filter_map(period).collect()

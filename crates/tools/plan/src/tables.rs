@@ -324,13 +324,28 @@ const SHAPER: Table = &[&[
     key("max_sdu", Bytes(46, 9000)),
 ]];
 
+/// Distributions of the intervals of a stream, each with the key that it requires.
+pub const PATTERNS: [(&str, Option<&str>); 5] = [
+    ("periodic", None),
+    ("poisson", None),
+    ("normal", Some("deviation")),
+    ("uniform", Some("spread")),
+    ("sporadic", Some("least")),
+];
+
 const TRAFFIC: Table = &[&[
     key("from", Text),
     key("to", Text),
     key("length", Size(|size| (60..=1518).contains(&size), "60B to 1518B, header to FCS")),
     key("interval", Time(SPAN)),
-    key("pattern", Word(&["periodic", "poisson", "normal"])),
+    key("rate", Rate(1, MOST_RATE)),
+    key("pattern", Word(&["periodic", "poisson", "normal", "uniform", "sporadic"])),
     key("deviation", Time(SPAN)),
+    key("spread", Time(SPAN)),
+    key("least", Time(SPAN)),
+    key("jitter", Time(SPAN)),
+    key("on", Time(SPAN)),
+    key("off", Time(SPAN)),
     key("seed", Number(0, i64::MAX as u64)),
     key("burst", Number(1, 100_000)),
     key("start", Time(LONG)),

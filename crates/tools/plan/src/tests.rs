@@ -103,7 +103,7 @@ fn key_errors_have_line_and_allowed_values() {
     );
     fails(
         &format!("{READS}[link]\nrate = \"3G\"\n"),
-        "p.toml:4:8: rate: expected one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G; found '3G'",
+        "p.toml:4:8: rate: expected one of 10M, 100M, 1G, 2.5G, 5G, 10G, 25G, 40G, 50G, 100G, 200G, 400G; found '3G'",
     );
     fails(
         &format!("{READS}[host]\nsubmit = 250\n"),

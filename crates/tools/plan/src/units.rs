@@ -149,7 +149,7 @@ impl Form for Push {
 /// The rate of a line.
 impl Form for sim::ethernet::Rate {
     fn parse(text: &str) -> Parsed<Self> {
-        let expected = "one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G";
+        let expected = "one of 10M, 100M, 1G, 2.5G, 5G, 10G, 25G, 40G, 50G, 100G, 200G, 400G";
         text.parse().map_err(|_| expected)
     }
 }

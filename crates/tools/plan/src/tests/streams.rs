@@ -2,6 +2,7 @@
 
 use super::*;
 use sim::ethernet::streams::Identification;
+use sim::ethernet::traffic::Pattern;
 use sim::network::{Place, mac};
 use tsn::frer::Algorithm;
 
@@ -163,4 +164,48 @@ fn a_bridge_that_eliminates_stores_frames() {
     let expected = "[streams.s]: right is cut-through; filtering and elimination need \
                 store-and-forward";
     fails(&text, &format!("p.toml:{}:10: {expected}", LINE + 1));
+}
+
+/// A plan of one stream with these keys, from line 7 on.
+fn stream(keys: &str) -> String {
+    format!(
+        "runtime = \"1ms\"\n[nodes.a]\n[nodes.b]\n[traffic.t]\nfrom = \"a\"\nto = \"b\"\n{keys}"
+    )
+}
+
+#[test]
+fn rate_of_a_stream_counts_tag_preamble_and_gap() {
+    let pattern = |keys: &str| built(&stream(keys)).config.network.stations[0].traffic[0].pattern;
+    // 1000 bytes, tag, preamble and gap: 1024 bytes, four times per interval.
+    let keys = "length = \"1000B\"\nburst = 4\nrate = \"4.096MB/s\"\n";
+    assert_eq!(pattern(keys), Pattern::Periodic(Duration::from_ms(1)));
+    let untagged = "length = \"1000B\"\nrate = \"1.02MB/s\"\n[link]\nvlan = \"none\"\n";
+    assert_eq!(pattern(untagged), Pattern::Periodic(Duration::from_ms(1)));
+    let sporadic = "interval = \"2ms\"\npattern = \"sporadic\"\nleast = \"1ms\"\n";
+    let [mean, least] = [2, 1].map(Duration::from_ms);
+    assert_eq!(pattern(sporadic), Pattern::Sporadic { mean, least });
+}
+
+#[test]
+fn times_of_a_stream_that_contradict_each_other_are_errors() {
+    for (keys, error) in [
+        ("", "4:10: [traffic.t] needs interval, such as \"100us\", or rate"),
+        ("rate = \"1MB/s\"\ninterval = \"1ms\"\n", "7:8: 'interval' and 'rate' exclude each other"),
+        (
+            "interval = \"1ms\"\nspread = \"1us\"\n",
+            "8:10: 'spread' and pattern = \"uniform\" go together",
+        ),
+        (
+            "interval = \"1ms\"\npattern = \"sporadic\"\nleast = \"1ms\"\n",
+            "9:9: least: expected less than the mean interval, 1ms",
+        ),
+        ("interval = \"1ms\"\njitter = \"2ms\"\n", "8:10: jitter: at most the interval, 1ms"),
+        (
+            "interval = \"1ms\"\npattern = \"poisson\"\njitter = \"1us\"\n",
+            "9:10: 'jitter' applies only to pattern = \"periodic\"",
+        ),
+        ("interval = \"1ms\"\non = \"2ms\"\n", "8:6: 'on' requires 'off'"),
+    ] {
+        fails(&stream(keys), &format!("p.toml:{error}"));
+    }
 }

@@ -200,6 +200,17 @@ impl Keys {
             self.quoted(table, "pattern", "normal");
             self.time(table, "deviation", deviation);
         }
+        match traffic.pattern {
+            Pattern::Uniform { spread, .. } => {
+                self.quoted(table, "pattern", "uniform");
+                self.time(table, "spread", spread);
+            }
+            Pattern::Sporadic { least, .. } => {
+                self.quoted(table, "pattern", "sporadic");
+                self.time(table, "least", least);
+            }
+            _ => {}
+        }
         if !matches!(traffic.pattern, Pattern::Periodic(_)) {
             self.add(table, "seed", traffic.seed);
         }

@@ -25,6 +25,20 @@ pub enum Pattern {
         /// Standard deviation of the distribution.
         deviation: Duration,
     },
+    /// Intervals evenly distributed from `mean - spread` to `mean + spread`.
+    Uniform {
+        /// Mean of the distribution.
+        mean: Duration,
+        /// Largest difference from the mean, below it.
+        spread: Duration,
+    },
+    /// Intervals of at least `least`; what exceeds it is exponentially distributed.
+    Sporadic {
+        /// Mean of the distribution, above `least`.
+        mean: Duration,
+        /// Minimum of the distribution.
+        least: Duration,
+    },
 }
 
 impl Pattern {
@@ -33,8 +47,28 @@ impl Pattern {
     pub fn interval(self) -> Duration {
         match self {
             Self::Periodic(interval) | Self::Poisson(interval) => interval,
-            Self::Normal { mean, .. } => mean,
+            Self::Normal { mean, .. }
+            | Self::Uniform { mean, .. }
+            | Self::Sporadic { mean, .. } => mean,
         }
+    }
+}
+
+/// Times in which a source sends, and pauses between them, in turns from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnOff {
+    /// Time of sending, above zero.
+    pub on: Duration,
+    /// The pause that follows.
+    pub off: Duration,
+}
+
+impl OnOff {
+    /// Moves a time in a pause to the end of the pause.
+    fn admit(self, start: Instant, at: Instant) -> Instant {
+        let (on, off) = (self.on.as_ps(), self.off.as_ps());
+        let within = at.since(start).as_ps() % (on + off);
+        if within < on { at } else { at + Duration::from_ps(on + off - within) }
     }
 }
 
@@ -78,6 +112,11 @@ pub struct Config {
     pub priority: u8,
     /// When frames are created.
     pub pattern: Pattern,
+    /// How late each burst of a periodic source may be: a random time, evenly distributed. At most
+    /// the interval.
+    pub jitter: Duration,
+    /// Pauses. A burst due in a pause is sent at its end.
+    pub on_off: Option<OnOff>,
     /// Frames per burst, created at once; at least one.
     pub burst: u32,
     /// Time of the first periodic burst. With a random pattern, the first burst follows one
@@ -108,7 +147,9 @@ pub struct Source {
     config: Config,
     bytes: Bytes,
     random: Random,
+    /// When the next burst is due, and how late it is.
     next: Option<Instant>,
+    late: Duration,
     /// Frames left in the present burst.
     left: u32,
     made: u64,
@@ -133,6 +174,7 @@ impl Source {
             bytes: bytes.into(),
             random: Random::new(config.seed),
             next: None,
+            late: Duration::ZERO,
             left: config.burst,
             made: 0,
             begun: false,
@@ -141,9 +183,9 @@ impl Source {
         let start = source.config.start;
         let first = match source.config.pattern {
             Pattern::Periodic(_) => start,
-            Pattern::Poisson(_) | Pattern::Normal { .. } => start + source.interval(),
+            _ => start + source.interval(),
         };
-        source.next = source.within(first);
+        source.schedule(first);
         source
     }
 
@@ -166,18 +208,18 @@ impl Source {
             None => at,
         };
         match self.next {
-            Some(at) if global(at) <= now => {
+            Some(at) if global(at + self.late) <= now => {
                 let id = self.config.first_id + self.made;
                 self.made += 1;
                 self.left -= 1;
                 if self.left == 0 {
                     self.left = self.config.burst;
                     let interval = self.interval();
-                    self.next = self.within(at + interval);
+                    self.schedule(at + interval);
                 }
                 Output::Frame(Frame::new(id, self.bytes.clone(), self.config.priority, now))
             }
-            next => Output::Timeout(next.map(global)),
+            next => Output::Timeout(next.map(|at| global(at + self.late))),
         }
     }
 
@@ -190,9 +232,9 @@ impl Source {
                 let missed = now.since(next).as_ps().div_ceil(interval.as_ps());
                 next + Duration::from_ps(missed * interval.as_ps())
             }
-            Pattern::Poisson(_) | Pattern::Normal { .. } => now + self.interval(),
+            _ => now + self.interval(),
         };
-        self.next = self.within(first);
+        self.schedule(first);
     }
 
     fn interval(&mut self) -> Duration {
@@ -206,10 +248,24 @@ impl Source {
                     _ => {}
                 }
             },
+            Pattern::Uniform { mean, spread } => {
+                let [mean, spread] = [mean, spread].map(Duration::as_ps);
+                Duration::from_ps(self.random.within(mean - spread..=mean + spread))
+            }
+            Pattern::Sporadic { mean, least } => {
+                let rest = (mean - least).as_ps();
+                least + Duration::from_ps(self.random.exponential(rest))
+            }
         }
     }
 
-    fn within(&self, at: Instant) -> Option<Instant> {
-        self.config.stop.is_none_or(|stop| at < stop).then_some(at)
+    /// Makes the next burst due at `at`, or at the end of a pause.
+    fn schedule(&mut self, at: Instant) {
+        let Config { on_off, start, stop, jitter, .. } = self.config;
+        let at = on_off.map_or(at, |on_off| on_off.admit(start, at));
+        if jitter > Duration::ZERO {
+            self.late = Duration::from_ps(self.random.within(0..=jitter.as_ps()));
+        }
+        self.next = Some(at).filter(|at| stop.is_none_or(|stop| *at < stop));
     }
 }

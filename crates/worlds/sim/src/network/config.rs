@@ -8,7 +8,7 @@ use super::wiring::Wiring;
 use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
 use crate::ethernet::streams::Handling;
-use crate::ethernet::traffic::{self, Pattern, StreamId};
+use crate::ethernet::traffic::{self, OnOff, Pattern, StreamId};
 use crate::ethernet::{Cable, Mac, Rate, bridge, nic, port};
 use crate::kernel::Component;
 use crate::measure::Load;
@@ -83,6 +83,11 @@ pub struct TrafficConfig {
     pub priority: u8,
     /// When frames are sent.
     pub pattern: Pattern,
+    /// How late each burst of a periodic stream may be: a random time, evenly distributed. At most
+    /// the interval.
+    pub jitter: Duration,
+    /// Pauses. A burst due in a pause is sent at its end.
+    pub on_off: Option<OnOff>,
     /// Frames per burst, sent at once; at least one.
     pub burst: u32,
     /// Time of the first periodic burst. With a random pattern, the first burst follows one
@@ -103,8 +108,20 @@ impl TrafficConfig {
     /// A stream of single frames from time zero on, without end and deadline.
     pub fn new(to: usize, length: usize, priority: u8, pattern: Pattern) -> Self {
         let (burst, start, stop, deadline, seed) = (1, Instant::ZERO, None, None, 0);
-        let own_clock = true;
-        Self { to, length, priority, pattern, burst, start, stop, own_clock, deadline, seed }
+        Self {
+            to,
+            length,
+            priority,
+            pattern,
+            jitter: Duration::ZERO,
+            on_off: None,
+            burst,
+            start,
+            stop,
+            own_clock: true,
+            deadline,
+            seed,
+        }
     }
 }
 
@@ -239,6 +256,8 @@ impl TrafficConfig {
             length: self.length,
             priority: self.priority,
             pattern: self.pattern,
+            jitter: self.jitter,
+            on_off: self.on_off,
             burst: self.burst,
             start: self.start,
             stop: self.stop,

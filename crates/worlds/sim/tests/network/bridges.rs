@@ -212,6 +212,8 @@ fn source(port: u32, pattern: Pattern, length: usize) -> Source {
         length,
         priority: port as u8,
         pattern,
+        jitter: Duration::ZERO,
+        on_off: None,
         burst: 1,
         start: Instant::ZERO,
         stop: Some(Instant::from_ns(10_000_000)),

@@ -8,14 +8,15 @@ fn frame_of(untagged: usize) -> Frame {
 
 #[test]
 fn picoseconds_a_byte() {
-    let expected = [80_000, 8_000, 3_200, 800, 320, 160, 80];
+    let expected = [800_000, 80_000, 8_000, 3_200, 1_600, 800, 320, 200, 160, 80, 40, 20];
     assert_eq!(Rate::ALL.map(Rate::ps_per_byte), expected);
-    let bits = [1, 10, 25, 100, 250, 500, 1_000].map(|hundreds| hundreds * 100_000_000);
+    let bits = [1, 10, 100, 250, 500, 1_000, 2_500, 4_000, 5_000, 10_000, 20_000, 40_000]
+        .map(|tens| tens * 10_000_000);
     assert_eq!(Rate::ALL.map(Rate::bits_per_second), bits);
     assert_eq!("2.5G".parse(), Ok(Rate::G2_5));
     assert_eq!(
-        "40G".parse::<Rate>().unwrap_err().to_string(),
-        "invalid Ethernet rate '40G': expected 100M, 1G, 2.5G, 10G, 25G, 50G or 100G"
+        "3G".parse::<Rate>().unwrap_err().to_string(),
+        "invalid Ethernet rate '3G': expected 10M, 100M, 1G, 2.5G, 5G, 10G, 25G, 40G, 50G, 100G, 200G or 400G"
     );
 }
 
@@ -27,13 +28,18 @@ fn serialisation_times() {
     assert_eq!(
         times,
         [
+            (57_600_000, 1_220_800_000),
             (5_760_000, 122_080_000),
             (576_000, 12_208_000),
             (230_400, 4_883_200),
+            (115_200, 2_441_600),
             (57_600, 1_220_800),
             (23_040, 488_320),
+            (14_400, 305_200),
             (11_520, 244_160),
             (5_760, 122_080),
+            (2_880, 61_040),
+            (1_440, 30_520),
         ]
     );
     let mut tagged = frame_of(14 + 1500);

@@ -9,6 +9,7 @@ mod ports;
 mod preemption;
 mod shapers;
 mod tcp;
+mod traffic_times;
 mod verification;
 mod wiring;
 mod world;
