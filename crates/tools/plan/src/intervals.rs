@@ -29,7 +29,6 @@ pub fn interval(section: &Section, length: usize, burst: u32) -> Result<Duration
 pub fn pattern(section: &Section, mean: Duration) -> Result<Pattern, KeyError> {
     let own = section.text("pattern").unwrap_or("periodic");
     for (name, key) in PATTERNS {
-        let Some(key) = key else { continue };
         if (own == name) != section.find(key).is_some() {
             let message = format!("'{key}' and pattern = \"{name}\" go together");
             return section.fail(key, message);

@@ -173,6 +173,8 @@ pub struct Planned {
 /// A tunnel link of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedLink<'a> {
+    /// Its number among all links.
+    pub number: usize,
     /// Its name, as in [`Planned::links`].
     pub name: &'a str,
     /// The host.
@@ -340,8 +342,8 @@ impl Planned {
         let links = hosts.flat_map(|(host, config)| {
             config.links().into_iter().enumerate().map(move |(at, link)| (host, at, link))
         });
-        let named = self.links.iter().zip(links);
-        named.map(|(name, (host, at, link))| PlannedLink { name, host, at, link })
+        let named = self.links.iter().zip(links).enumerate();
+        named.map(|(number, (name, (host, at, link)))| PlannedLink { number, name, host, at, link })
     }
 
     /// Returns the names of streams.

@@ -324,14 +324,9 @@ const SHAPER: Table = &[&[
     key("max_sdu", Bytes(46, 9000)),
 ]];
 
-/// Distributions of the intervals of a stream, each with the key that it requires.
-pub const PATTERNS: [(&str, Option<&str>); 5] = [
-    ("periodic", None),
-    ("poisson", None),
-    ("normal", Some("deviation")),
-    ("uniform", Some("spread")),
-    ("sporadic", Some("least")),
-];
+/// Patterns of a stream that require a key of their own.
+pub const PATTERNS: [(&str, &str); 3] =
+    [("normal", "deviation"), ("uniform", "spread"), ("sporadic", "least")];
 
 const TRAFFIC: Table = &[&[
     key("from", Text),

@@ -31,13 +31,13 @@ pub fn refusal(plan: &Planned) -> Option<String> {
     if !config.moves.is_empty() {
         return Some("it moves drives between hosts, which only the simulator does".into());
     }
-    for (number, link) in plan.tunnel_links().enumerate() {
+    for link in plan.tunnel_links() {
         let Some(above) = link.link.above else { continue };
-        let known = plan.live_faults(number - link.at + above);
+        let known = plan.live_faults(link.number - link.at + above);
         let lost = |fault: &Fault| {
             matches!(fault.kind, FaultKind::LinkDown | FaultKind::Stop) && !known.contains(fault)
         };
-        if plan.live_faults(number).iter().any(lost) {
+        if plan.live_faults(link.number).iter().any(lost) {
             return Some(format!(
                 "the link of drive {} is lost behind its switch node, which a live host does not see",
                 link.name

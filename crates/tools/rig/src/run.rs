@@ -220,8 +220,8 @@ impl FarEnd {
         below: Vec<Peer>,
         lead: Option<Duration>,
     ) -> Self {
-        let PlannedLink { name, host, at, link } = *link;
-        let faults = plan.live_faults(links_before(plan, host) + at).into_iter();
+        let PlannedLink { number, name, host, at, link } = *link;
+        let faults = plan.live_faults(number).into_iter();
         let faults: Vec<Fault> = match lead {
             Some(lead) => faults
                 .filter(|fault| fault.kind != FaultKind::LinkDown)
@@ -294,11 +294,6 @@ impl LiveOptions {
         let given = name.and_then(|name| self.backing.get(name));
         given.cloned().unwrap_or_else(|| in_ram(drive))
     }
-}
-
-/// Returns the number of tunnel links of the hosts before a host.
-fn links_before(plan: &Planned, host: usize) -> usize {
-    plan.tunnel_links().filter(|link| link.host < host).count()
 }
 
 /// The hosts of a run.

@@ -193,14 +193,13 @@ impl Keys {
         self.quoted(table, "to", name(CableEnd::Station(traffic.to)));
         self.size(table, "length", traffic.length as u64);
         self.time(table, "interval", traffic.pattern.interval());
-        if let Pattern::Poisson(_) = traffic.pattern {
-            self.quoted(table, "pattern", "poisson");
-        }
-        if let Pattern::Normal { deviation, .. } = traffic.pattern {
-            self.quoted(table, "pattern", "normal");
-            self.time(table, "deviation", deviation);
-        }
         match traffic.pattern {
+            Pattern::Periodic(_) => {}
+            Pattern::Poisson(_) => self.quoted(table, "pattern", "poisson"),
+            Pattern::Normal { deviation, .. } => {
+                self.quoted(table, "pattern", "normal");
+                self.time(table, "deviation", deviation);
+            }
             Pattern::Uniform { spread, .. } => {
                 self.quoted(table, "pattern", "uniform");
                 self.time(table, "spread", spread);
@@ -209,7 +208,6 @@ impl Keys {
                 self.quoted(table, "pattern", "sporadic");
                 self.time(table, "least", least);
             }
-            _ => {}
         }
         if !matches!(traffic.pattern, Pattern::Periodic(_)) {
             self.add(table, "seed", traffic.seed);
