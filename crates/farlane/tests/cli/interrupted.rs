@@ -45,7 +45,7 @@ fn a_simulation_prints_what_happened_until_then() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(&folder, "1000s");
     let document = json(&["sim", &plan]);
-    assert!(document["streams"][0]["arrived"].as_u64() > Some(0), "{document}");
+    assert!(document["streams"][0]["listeners"][0]["arrived"].as_u64() > Some(0), "{document}");
     let page = folder.path().join("p.html").display().to_string();
     let text = interrupted(&["sim", &plan, "--html", &page]);
     assert!(text.contains(MARK) && text.contains("stream, times in us"), "{text}");

@@ -165,7 +165,7 @@ fn plans_of_streams_have_their_figures() {
         let simulated = document(&["sim", &text(&plan), "--json"]);
         let streams = simulated["streams"].as_array().unwrap();
         let found = streams.iter().find(|one| one["name"] == stream).unwrap();
-        assert_eq!(found["latency_ns"]["max"].as_f64(), Some(ns), "{found}");
+        assert_eq!(found["listeners"][0]["latency_ns"]["max"].as_f64(), Some(ns), "{found}");
         let slower = document(&[&run[..], &["--set", "link.propagation=60ns"]].concat());
         assert_eq!(slower["checks"], published["checks"]);
         let changed = slower["changed"].as_array().unwrap();

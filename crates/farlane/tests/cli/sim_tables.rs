@@ -78,12 +78,12 @@ fn tables_have_every_row_of_every_run() {
         .map(|link| (link["link"].as_str().unwrap().to_owned(), link["busy_ns"].as_u64().unwrap()));
     assert_eq!(links, wanted.collect::<Vec<_>>());
     let streams: Vec<_> =
-        of_first("streams").map(|row| (row[4].clone(), numbers(&row[5..])[8])).collect();
+        of_first("streams").map(|row| (row[4].clone(), numbers(&row[6..])[8])).collect();
     let wanted = combination["streams"].as_array().unwrap().iter();
     let wanted = wanted.map(|stream| {
         (
             stream["name"].as_str().unwrap().to_owned(),
-            stream["latency_ns"]["mean"].as_u64().unwrap(),
+            stream["listeners"][0]["latency_ns"]["mean"].as_u64().unwrap(),
         )
     });
     assert_eq!(streams, wanted.collect::<Vec<_>>());

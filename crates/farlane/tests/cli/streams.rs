@@ -69,5 +69,5 @@ fn documents_have_what_nodes_did_with_streams() {
     assert!(redundant["policings"].is_null());
     let policed = document(&["sim", &plan_of("babbling-camera"), "--json"]);
     assert_eq!(policed["policings"][0]["blocked"], "red");
-    assert_eq!(policed["streams"][0]["duplicates"], 0);
+    assert_eq!(policed["streams"][0]["listeners"][0]["duplicates"], 0);
 }

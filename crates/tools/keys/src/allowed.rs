@@ -60,6 +60,8 @@ pub enum Allowed {
     List(&'static Allowed),
     /// A name.
     Text,
+    /// A name, or an array of names.
+    Names,
     /// A file.
     File,
     /// A file, or an array of files.
@@ -163,11 +165,11 @@ impl Allowed {
                 Kind::List(items) => each(items, |one| item.check(path, key, one)),
                 _ => fail("expected an array of texts".to_owned()),
             },
-            Self::Files if matches!(value.kind, Kind::List(_)) => {
+            Self::Names | Self::Files if matches!(value.kind, Kind::List(_)) => {
                 Self::List(&Self::Form(String::check)).check(path, key, value)
             }
-            Self::Text | Self::File | Self::Files => match &value.kind {
-                Kind::Text(text) if text == "-" && !matches!(self, Self::Text) => {
+            Self::Text | Self::Names | Self::File | Self::Files => match &value.kind {
+                Kind::Text(text) if text == "-" && matches!(self, Self::File | Self::Files) => {
                     fail("expected a file; only options write to standard output".to_owned())
                 }
                 Kind::Text(_) => Ok(()),

@@ -150,6 +150,14 @@ impl<'a> Section<'a> {
         self.items(key, |kind| read(kind, T::parse, T::plain))
     }
 
+    /// Returns the names of a key with one name or an array of names, each with its place.
+    pub fn names(&self, key: &str) -> Vec<(String, Origin)> {
+        match self.text(key) {
+            Some(name) => vec![(name.to_owned(), self.place(key))],
+            None => self.list(key),
+        }
+    }
+
     /// Returns the items of an array, parsed by `parse`, each with its place.
     pub fn parsed_list<T>(&self, key: &str, parse: fn(&str) -> Parsed<T>) -> Vec<(T, Origin)> {
         self.items(key, |kind| read(kind, parse, |number| parse(&number.to_string()).ok()))

@@ -1,19 +1,19 @@
 //! Finds gates through which a frame can never pass, before the simulation runs.
 
 use super::network::Layout;
-use crate::simulate::places;
+use crate::simulate::places::{self, Egress};
 use keys::{KeyError, Mistakes};
 use sim::Config;
 use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
-use sim::network::{CableEnd, StreamConfig};
+use sim::ethernet::traffic::StreamId;
+use sim::network::{CableEnd, StreamConfig, Wiring, mac};
 use sim::transport::TransportConfig;
 use wire::Duration;
 
-struct Flow {
-    from: usize,
-    to: usize,
-    priority: u8,
-    /// Length of the longest frame in bytes: header to FCS, without tag.
+struct Flow<'a> {
+    /// The ports of all its paths.
+    way: Vec<Egress<'a>>,
+    /// Length of the longest frame in bytes: header to FCS, with tags.
     length: usize,
     description: String,
 }
@@ -22,13 +22,10 @@ struct Flow {
 pub fn gates(config: &Config, layout: &Layout) -> Result<(), KeyError> {
     let wiring = config.network.wiring();
     let mut mistakes = Mistakes::default();
-    for flow in flows(config, layout) {
-        let stream = wiring.stream_of(flow.from, flow.to, flow.priority);
-        let tag = config.network.stations[flow.from].tagging.map_or(0, |_| TAG)
-            + stream.map_or(0, StreamConfig::tag_length);
-        for egress in places::all_routes(&wiring, flow.from, flow.to, flow.priority) {
+    for flow in flows(config, &wiring, layout) {
+        for egress in &flow.way {
             let Some(gates) = egress.gates else { continue };
-            let frame: Duration = egress.rate.duration(PREAMBLE + flow.length + tag);
+            let frame: Duration = egress.rate.duration(PREAMBLE + flow.length);
             if gates.longest_wait(egress.queue, frame).is_none() {
                 let (origin, at) = match egress.place {
                     CableEnd::Station(at) => (&layout.places[at], at),
@@ -49,12 +46,19 @@ pub fn gates(config: &Config, layout: &Layout) -> Result<(), KeyError> {
     mistakes.or(())
 }
 
-fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {
+fn flows<'a>(config: &Config, wiring: &Wiring<'a>, layout: &Layout) -> Vec<Flow<'a>> {
     let mut all = Vec::new();
+    let tagged = |from: usize, destination, to, priority| {
+        let stream = wiring.stream_of(from, destination, to, priority);
+        config.network.stations[from].tagging.map_or(0, |_| TAG)
+            + stream.map_or(0, StreamConfig::tag_length)
+    };
     let mut tunnel = |from: usize, to: usize, priority, payload| {
         let name = |at: usize| &layout.names[at];
         let description = format!("the tunnel from '{}' to '{}'", name(from), name(to));
-        all.push(Flow { from, to, priority, length: HEADER + payload + FCS, description });
+        let length = HEADER + payload + FCS + tagged(from, mac(to), to, priority);
+        let way = places::all_routes(wiring, from, to, priority);
+        all.push(Flow { way, length, description });
     };
     for (_, link) in places::links(config) {
         let Some(([host, device], priority)) = link.transport.stations() else { continue };
@@ -66,10 +70,12 @@ fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {
         tunnel(device, host, priority, payload);
     }
     for (from, station) in config.network.stations.iter().enumerate() {
-        for traffic in &station.traffic {
+        for (number, traffic) in station.traffic.iter().enumerate() {
             let description = format!("background traffic from '{}'", layout.names[from]);
-            let (to, priority, length) = (traffic.to, traffic.priority, traffic.length);
-            all.push(Flow { from, to, priority, length, description });
+            let id = StreamId::new(from, number);
+            let (to, priority) = (traffic.listeners[0].station, traffic.priority);
+            let length = traffic.length + tagged(from, traffic.destination(id), to, priority);
+            all.push(Flow { way: places::stream_routes(wiring, id), length, description });
         }
     }
     all

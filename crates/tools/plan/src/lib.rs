@@ -11,7 +11,9 @@
 //! - `workload`: the workload of a host
 //! - `recording`: a recorded trace as a list of operations
 //! - `network`: stations, bridges, cables, background traffic, outages
+//! - `traffic`: `[traffic.NAME]`
 //! - `intervals`: when a stream sends
+//! - `paths`: paths of streams
 //! - `live_faults`: the faults of a plan as faults of live nodes
 //! - `port`: interfaces of stations and ports of bridges
 //! - `shapers`: shapers of traffic classes
@@ -74,6 +76,7 @@ mod live_faults;
 mod network;
 mod overload;
 mod owners;
+mod paths;
 mod phases;
 mod port;
 #[cfg(test)]
@@ -91,6 +94,7 @@ mod streams;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod units;
 mod variants;
 mod workload;
@@ -260,7 +264,7 @@ impl Plan {
         check::gates(&config, network)?;
         let seed = config.seed;
         let workloads: Vec<_> = config.hosts.iter().map(|host| &host.workload).collect();
-        let requirements = requirements::read(owners, &network.streams, &workloads)?;
+        let requirements = requirements::read(owners, network, &workloads)?;
         let overloads = overload::find(&config.network);
         let (stations, bridges) = network.names.split_at(network.config.stations.len());
         let planned = Planned {

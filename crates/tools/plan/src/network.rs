@@ -2,26 +2,25 @@
 
 use super::clocks;
 use super::filters::Filters;
-use super::intervals;
 use super::owners::{Owners, copies};
+use super::paths::Paths;
 use super::port::{self, Parts, Ports};
 use super::section::{Defaults, check_used};
 use super::shapers;
 use super::streams::{self, Named};
 use super::tables::PROCESSOR;
+use super::traffic::Stream;
 use super::units::{Form as _, OpenSpan};
 use super::workload::any;
 use keys::{KeyError, Kind, Mistakes, Names, Origin, Section, all, both, set_fields};
 use sim::Config;
 use sim::ethernet::cable::Faults;
-use sim::ethernet::frame::TAG;
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::port::{Algorithm, RateStep};
-use sim::ethernet::traffic::StreamId;
 use sim::ethernet::{Rate, bridge};
 use sim::network::{
     BridgeConfig, BridgeOutage, CableConfig, CableEnd, Groups, MAX_CABLES, MAX_STATIONS,
-    MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig,
+    NetworkConfig, StationConfig,
 };
 use sim::processor::ProcessorConfig;
 use sim::world::Outage;
@@ -50,18 +49,6 @@ pub struct Layout {
     pub streams: Vec<Stream>,
     /// Names of the streams that nodes identify.
     pub identified: Vec<String>,
-}
-
-/// A stream with its name and requirements.
-#[derive(Clone, Debug)]
-pub struct Stream {
-    pub name: String,
-    pub id: StreamId,
-    pub deadline: Option<Duration>,
-    /// Permitted share of lost frames.
-    pub loss: Option<Probability>,
-    /// Seed that does not depend on the plan's.
-    pub seed: Option<u64>,
 }
 
 /// A cable between two names, before its ports are assigned.
@@ -358,68 +345,12 @@ impl Layout {
 
     fn identify(&mut self, root: &Section, filters: &Filters) -> Result<(), KeyError> {
         let (names, wiring, bridges) = (&self.names, &self.config.wiring(), &root.named("bridges"));
-        let named = Named { names, wiring, filters, bridges };
+        let paths = &Paths::new(root, names, wiring);
+        let traffic = &self.streams;
+        let named = Named { names, wiring, paths, traffic, filters, bridges };
         let (names, streams) = streams::read(root, &named)?.into_iter().unzip();
         (self.identified, self.config.streams) = (names, streams);
         Ok(())
-    }
-
-    fn traffic(&mut self, root: &Section) -> Result<(), KeyError> {
-        let traffic = root.named("traffic").into_iter();
-        all(traffic.map(|(name, section)| self.source(name, &section))).map(drop)
-    }
-
-    fn source(&mut self, name: String, section: &Section) -> Result<(), KeyError> {
-        let (from, to) = both(self.station(section, "from"), self.station(section, "to"))?;
-        if from == to {
-            return section.fail("to", "'to' names the sender: expected another station");
-        }
-        let length = section.get("length").unwrap_or(1518);
-        let burst = section.get("burst").unwrap_or(1);
-        let tagged = self.config.stations[from].tagging.is_some();
-        let interval = intervals::interval(section, length + if tagged { TAG } else { 0 }, burst)?;
-        let pattern = intervals::pattern(section, interval)?;
-        let (jitter, on_off) =
-            both(intervals::jitter(section, pattern), intervals::on_off(section))?;
-        let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
-        let start = time("start").unwrap_or_default();
-        if time("stop").is_some_and(|stop| stop <= start) {
-            return section.fail("stop", "stop: expected a time later than start");
-        }
-        let priority = section.get("priority").unwrap_or(0);
-        let deadline = section.get("deadline");
-        let traffic = &mut self.config.stations[from].traffic;
-        let (station, number) = (from as u16, traffic.len() as u8);
-        if traffic.len() == MAX_STREAMS {
-            let message = format!("a station sends {MAX_STREAMS} streams at most");
-            return section.fail("from", message);
-        }
-        // A seed that the plan does not give is set later together with all other seeds.
-        traffic.push(TrafficConfig {
-            burst,
-            jitter,
-            on_off,
-            start,
-            stop: time("stop"),
-            own_clock: section.text("clock") != Some("true"),
-            deadline,
-            ..TrafficConfig::new(to, length, priority, pattern)
-        });
-        let id = StreamId { station, number };
-        self.streams.push(Stream {
-            name,
-            id,
-            deadline,
-            seed: section.get("seed"),
-            loss: section.parsed("loss", Probability::parse),
-        });
-        Ok(())
-    }
-
-    fn station(&self, section: &Section, key: &str) -> Result<usize, KeyError> {
-        let name = section.required(key, ": a host or node")?;
-        let found = self.names.find(0..self.config.stations.len(), "host or node", name);
-        found.or_else(|message| section.fail(key, message))
     }
 
     /// Returns the station of drive `number` among the drives behind tunnels. If a node has copies,

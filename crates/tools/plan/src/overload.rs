@@ -40,8 +40,8 @@ pub(super) fn find(network: &NetworkConfig) -> Vec<Overload> {
     let mut ports: BTreeMap<CableEnd, (Egress<'_>, Offered)> = BTreeMap::new();
     for (station, config) in network.stations.iter().enumerate() {
         for (number, traffic) in config.traffic.iter().enumerate() {
-            let stream = StreamId { station: station as u16, number: number as u8 };
-            for egress in places::all_routes(&wiring, station, traffic.to, traffic.priority) {
+            let stream = StreamId::new(station, number);
+            for egress in places::stream_routes(&wiring, stream) {
                 let tagged = config.tagging.is_some();
                 let place = ports.entry(egress.place);
                 let (_, offered) = place.or_insert((egress.clone(), Offered::default()));

@@ -78,7 +78,7 @@ fn wrong(allowed: Allowed) -> Vec<(String, String)> {
             );
             all
         }
-        Allowed::Text | Allowed::Files => text(),
+        Allowed::Text | Allowed::Names | Allowed::Files => text(),
         Allowed::File => [text(), vec![("\"-\"".into(), "expected a file; only".into())]].concat(),
     }
 }
@@ -243,7 +243,9 @@ fn right(allowed: Allowed) -> Vec<String> {
         }
         Allowed::Rate(..) | Allowed::FioRate(..) => vec!["\"1MB/s\"".into(), "\"8Gb/s\"".into()],
         Allowed::File => vec!["\"x\"".into(), "\"y\"".into()],
-        Allowed::Text => ["h", "g", "n", "m", "d", "l", "none"].map(|n| format!("{n:?}")).into(),
+        Allowed::Text | Allowed::Names => {
+            ["h", "g", "n", "m", "d", "l", "none"].map(|n| format!("{n:?}")).into()
+        }
         Allowed::Form(_) => [
             "none", "rate=5G", "per-tlp", "adaptive", "1G", "10G", "1%", "2ppm", "4KiB", "5KiB",
             "1us", "-1us", "10ppm", "10ppb", "250ms", "500ms",
@@ -261,7 +263,7 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that have other tests because they require other tables.
-const ELSEWHERE: [&str; 31] = [
+const ELSEWHERE: [&str; 34] = [
     "calibration",
     "workload.time_based",
     "workload.thinktime_blocks",
@@ -281,12 +283,15 @@ const ELSEWHERE: [&str; 31] = [
     "cables.c.b",
     "shapers.e.algorithm",
     "shapers.e.weight",
+    "traffic.t.paths",
     "traffic.t.rate",
     "traffic.t.deviation",
     "traffic.t.spread",
     "traffic.t.least",
     "traffic.t.on",
     "traffic.t.off",
+    "traffic.t.deadlines",
+    "streams.st.traffic",
     "streams.st.to",
     "streams.st.priority",
     "streams.st.numbers",

@@ -1,7 +1,8 @@
 //! Requirements of a plan: deadlines of hosts, drives and streams, and permitted losses of streams.
 
-use super::network::Stream;
+use super::network::Layout;
 use super::owners::Owners;
+use super::traffic::Stream;
 use keys::{KeyError, Mistakes, Section};
 use sim::ethernet::traffic::StreamId;
 use sim::workload::Workload;
@@ -31,8 +32,13 @@ pub enum Subject {
         /// Index of the drive among the host's drives.
         drive: usize,
     },
-    /// Every frame of this stream.
-    Stream(StreamId),
+    /// Every frame of a stream at one listener.
+    Stream {
+        /// The stream.
+        id: StreamId,
+        /// Index of the listener.
+        listener: usize,
+    },
 }
 
 /// A required bound.
@@ -47,7 +53,7 @@ pub enum Bound {
 /// Reads the requirements of all hosts, drives and streams.
 pub(super) fn read(
     owners: &Owners<'_>,
-    streams: &[Stream],
+    Layout { config: network, names, streams, .. }: &Layout,
     workloads: &[&Workload],
 ) -> Result<Vec<Requirement>, KeyError> {
     let mut all = Vec::new();
@@ -78,10 +84,18 @@ pub(super) fn read(
             add(format!("drive {name}"), subject, mistakes.keep(deadline(section)).flatten());
         }
     }
-    for Stream { name, id, deadline, loss, .. } in streams {
-        let subject = Subject::Stream(*id);
-        add(format!("stream {name}"), subject, deadline.map(Bound::Deadline));
-        add(format!("stream {name} loss"), subject, loss.map(Bound::Loss));
+    for Stream { name, id, loss, .. } in streams {
+        let listeners =
+            &network.stations[usize::from(id.station)].traffic[usize::from(id.number)].listeners;
+        for (listener, to) in listeners.iter().enumerate() {
+            let subject = Subject::Stream { id: *id, listener };
+            let name = match listeners.len() {
+                1 => name.clone(),
+                _ => format!("{name} at {}", names[to.station]),
+            };
+            add(format!("stream {name}"), subject, to.deadline.map(Bound::Deadline));
+            add(format!("stream {name} loss"), subject, loss.map(Bound::Loss));
+        }
     }
     mistakes.or(all)
 }

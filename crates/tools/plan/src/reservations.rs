@@ -10,7 +10,7 @@ use super::units::Form as _;
 use crate::simulate::places::{self, Egress};
 use keys::{KeyError, Mistakes, Origin, Section};
 use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
-use sim::network::CableEnd;
+use sim::network::{CableEnd, Wiring};
 use sim::world::Attached;
 use stats::random::Probability;
 use std::collections::BTreeMap;
@@ -19,14 +19,13 @@ use std::collections::BTreeMap;
 const RESERVABLE: Probability = Probability::from_ppm(750_000).expect("at most all");
 
 /// The reservation of one tunnel or stream in one direction.
-struct Reservation {
+struct Reservation<'a> {
     owner: String,
     /// Bits per second on the line, preamble and gap included.
     rate: u64,
     origin: Origin,
-    from: usize,
-    to: usize,
-    priority: u8,
+    /// The ports of all its paths.
+    way: Vec<Egress<'a>>,
 }
 
 /// Admits each reservation on every port of its path, in the order of the plan: hosts, then
@@ -41,14 +40,14 @@ pub(super) fn admit(
 ) -> Result<(), KeyError> {
     let reservable =
         root.table("link").parsed("reservable", Probability::parse).unwrap_or(RESERVABLE);
-    let mut all = tunnels(planned, owners)?;
-    all.extend(streams(planned, root));
-    let wiring = planned.config.network.wiring();
-    let mut ports: BTreeMap<CableEnd, Vec<(usize, &Reservation)>> = BTreeMap::new();
+    let wiring = &planned.config.network.wiring();
+    let mut all = tunnels(planned, wiring, owners)?;
+    all.extend(streams(planned, wiring, root));
+    let mut ports: BTreeMap<CableEnd, Vec<(usize, &Reservation<'_>)>> = BTreeMap::new();
     let mut mistakes = Mistakes::default();
     for new in &all {
-        let way = places::all_routes(&wiring, new.from, new.to, new.priority);
-        for egress in &way {
+        let way = &new.way;
+        for egress in way {
             ports.entry(egress.place).or_default().push((egress.queue, new));
         }
         let excess = |egress: &Egress<'_>| {
@@ -58,7 +57,7 @@ pub(super) fn admit(
         if let Some(message) = way.iter().find_map(excess) {
             mistakes.note(new.origin.fail(message));
             // The rejected reservation leaves its share to the next one.
-            for egress in &way {
+            for egress in way {
                 ports.entry(egress.place).or_default().pop();
             }
         }
@@ -70,7 +69,7 @@ pub(super) fn admit(
 struct Excess<'a> {
     lent: u64,
     why: String,
-    wanted: Vec<&'a Reservation>,
+    wanted: Vec<&'a Reservation<'a>>,
 }
 
 impl<'a> Excess<'a> {
@@ -119,7 +118,11 @@ fn gated(egress: &Egress<'_>) -> u64 {
 }
 
 /// Returns both directions of every tunnel of hosts with a reservation.
-fn tunnels(planned: &Planned, owners: &Owners<'_>) -> Result<Vec<Reservation>, KeyError> {
+fn tunnels<'a>(
+    planned: &Planned,
+    wiring: &Wiring<'a>,
+    owners: &Owners<'_>,
+) -> Result<Vec<Reservation<'a>>, KeyError> {
     let mut all = Vec::new();
     for (owner, host) in owners.hosts.iter().zip(&planned.config.hosts) {
         let Some(rate) = owner.section.get::<u64>("reserve") else { continue };
@@ -133,9 +136,7 @@ fn tunnels(planned: &Planned, owners: &Owners<'_>) -> Result<Vec<Reservation>, K
                 owner: format!("host {}", owner.name),
                 rate: rate * BITS,
                 origin: origin.clone(),
-                from,
-                to,
-                priority,
+                way: places::all_routes(wiring, from, to, priority),
             };
             all.extend([to(host, device), to(device, host)]);
         }
@@ -144,19 +145,15 @@ fn tunnels(planned: &Planned, owners: &Owners<'_>) -> Result<Vec<Reservation>, K
 }
 
 /// Returns the reservations of streams.
-fn streams(planned: &Planned, root: &Section<'_>) -> Vec<Reservation> {
+fn streams<'a>(planned: &Planned, wiring: &Wiring<'a>, root: &Section<'_>) -> Vec<Reservation<'a>> {
     let mut all = Vec::new();
     for ((name, section), (_, id)) in root.named("traffic").into_iter().zip(&planned.streams) {
         let Some(rate) = section.get::<u64>("reserve") else { continue };
-        let from = usize::from(id.station);
-        let traffic = &planned.config.network.stations[from].traffic[usize::from(id.number)];
         all.push(Reservation {
             owner: format!("stream {name}"),
             rate: rate * BITS,
             origin: section.place("reserve"),
-            from,
-            to: traffic.to,
-            priority: traffic.priority,
+            way: places::stream_routes(wiring, *id),
         });
     }
     all

@@ -263,10 +263,9 @@ pub fn committed(
         });
     };
     let committed = Committed { rate: rate * BITS, burst: burst * BITS };
-    let from = usize::from(stream.station);
-    let traffic = &wiring.network.stations[from].traffic[usize::from(stream.number)];
-    let way = places::all_routes(wiring, from, traffic.to, traffic.priority).into_iter();
+    let way = places::stream_routes(wiring, stream);
     let shaped = way
+        .into_iter()
         .filter(|egress| matches!(egress.port.classes[egress.queue].algorithm, Algorithm::Ats(_)));
     let found: Vec<_> =
         shaped.map(|egress| ((egress.place, egress.queue), (stream, committed))).collect();

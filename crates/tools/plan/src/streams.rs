@@ -1,22 +1,23 @@
 //! `[streams.NAME]`: frames that nodes identify, with paths of their own, elimination and policing.
 
 use super::filters::{Filters, Policing};
-use keys::{KeyError, Names, Origin, Section, all};
-use sim::ethernet::Tag;
+use super::paths::{PathNames, Paths};
+use super::traffic::Stream;
+use keys::{KeyError, Names, Origin, Section, all, unknown};
 use sim::ethernet::nic::Tagging;
 use sim::ethernet::streams::{Identification, Recover};
-use sim::network::{Place, StreamConfig, Wiring, ip, mac};
+use sim::ethernet::{Mac, Tag};
+use sim::network::{Path, Place, StreamConfig, Wiring, ip, mac};
 use tsn::frer::{Algorithm, Config as Recovery, LatentTest};
-
-/// The bridges of a path: `"left > upper > right"`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathNames(pub Vec<String>);
 
 /// Names to which a stream refers.
 pub struct Named<'a> {
     /// Names of the stations, then of the bridges.
     pub names: &'a Names,
     pub wiring: &'a Wiring<'a>,
+    pub paths: &'a Paths<'a>,
+    /// Streams of `[traffic]`.
+    pub traffic: &'a [Stream],
     pub filters: &'a Filters,
     /// Tables of the bridges.
     pub bridges: &'a [(String, Section<'a>)],
@@ -32,7 +33,7 @@ pub fn read(root: &Section, named: &Named<'_>) -> Result<Vec<(String, StreamConf
         if section.text("both") != Some("on") {
             return Ok(vec![(name, stream)]);
         }
-        let Some(to) = stream.to else {
+        let ([to], None) = (&stream.to[..], section.text("traffic")) else {
             return section.fail("both", "'both' requires 'to'");
         };
         if section.find("numbers").is_some() {
@@ -43,7 +44,8 @@ pub fn read(root: &Section, named: &Named<'_>) -> Result<Vec<(String, StreamConf
         }
         let reversed = stream.paths.iter().map(|path| path.iter().copied().rev().collect());
         let paths = reversed.collect();
-        let back = named.directed(&section, (to, Some(stream.from)), paths)?;
+        let ends = Ends { from: *to, to: vec![stream.from], group: None };
+        let back = named.directed(&section, &ends, paths)?;
         let back = (format!("{name} back"), back);
         Ok(vec![(name, stream), back])
     };
@@ -67,6 +69,36 @@ impl Named<'_> {
     }
 
     fn stream(&self, section: &Section) -> Result<StreamConfig, KeyError> {
+        let ends = self.ends(section)?;
+        let read = |(names, origin): (PathNames, Origin)| {
+            let to = |to: &usize| self.paths.all(&origin, &names, (ends.from, *to));
+            match (&names, &ends.to[..]) {
+                (PathNames::Given(_), [_, _, ..]) => {
+                    Err(origin.fail("paths: \"shortest\" or \"disjoint\" with several listeners"))
+                }
+                (_, all) => Ok(all.iter().map(to).collect::<Result<Vec<_>, _>>()?.concat()),
+            }
+        };
+        let paths = section.list::<PathNames>("paths").into_iter().map(read);
+        let paths = paths.collect::<Result<Vec<_>, _>>()?.concat();
+        self.directed(section, &ends, paths)
+    }
+
+    fn ends(&self, section: &Section) -> Result<Ends, KeyError> {
+        if let Some(name) = section.text("traffic") {
+            if let Some(key) = ["from", "to"].into_iter().find(|key| section.find(key).is_some()) {
+                return section.fail(key, format!("'{key}' and 'traffic' exclude each other"));
+            }
+            let found = self.traffic.iter().find(|stream| stream.name == name);
+            let Some(Stream { id, .. }) = found else {
+                let names: Vec<&str> = self.traffic.iter().map(|own| own.name.as_str()).collect();
+                return section.fail("traffic", unknown("stream of [traffic]", name, &names));
+            };
+            let from = usize::from(id.station);
+            let traffic = &self.wiring.network.stations[from].traffic[usize::from(id.number)];
+            let to = traffic.listeners.iter().map(|listener| listener.station).collect();
+            return Ok(Ends { from, to, group: traffic.group(*id) });
+        }
         let station = |key: &str, name: &str| {
             let found = self.names.find(0..self.stations(), "host or node", name);
             found.or_else(|message| section.fail(key, message))
@@ -76,26 +108,24 @@ impl Named<'_> {
         if to == Some(from) {
             return section.fail("to", "'to' names the sender: expected another station");
         }
-        let path = |(PathNames(names), origin): (PathNames, Origin)| {
-            names.iter().map(|name| self.bridge(&origin, name)).collect::<Result<Vec<_>, _>>()
-        };
-        let paths = section.list::<PathNames>("paths").into_iter();
-        self.directed(section, (from, to), paths.map(path).collect::<Result<_, _>>()?)
+        Ok(Ends { from, to: to.into_iter().collect(), group: None })
     }
 
     fn directed(
         &self,
         section: &Section,
-        (from, to): (usize, Option<usize>),
-        paths: Vec<Vec<usize>>,
+        ends: &Ends,
+        paths: Vec<Path>,
     ) -> Result<StreamConfig, KeyError> {
+        let (from, to) = (ends.from, ends.to.clone());
+        let nodes = self.nodes(section, from, &paths)?;
         let recover = recover(section, paths.len())?;
         let both = section.text("both") == Some("on");
         let mut eliminate = Vec::new();
         for (name, origin) in section.list::<String>("eliminate") {
             let place = self.place(&name).map_err(|message| origin.fail(message))?;
             let sends = place == Place::Station(from);
-            let alone = matches!(place, Place::Bridge(at) if !meet(&paths, at));
+            let alone = matches!(place, Place::Bridge(at) if !meet(&nodes, at));
             if !(both && (sends || alone)) {
                 eliminate.push((place, recover));
             }
@@ -114,32 +144,40 @@ impl Named<'_> {
                 let message = format!("police: '{bridge}' has a filter for this stream already");
                 return Err(origin.fail(message));
             }
-            if !paths.is_empty() && !paths.iter().any(|path| path.contains(&at)) {
+            let here = |path: &Vec<Place>| path.contains(&Place::Bridge(at));
+            if !nodes.is_empty() && !nodes.iter().any(here) {
                 let message = format!("police: '{bridge}' is on none of the paths");
                 return Err(origin.fail(message));
             }
             let found = self.filters.at(&filter, &self.bridges[at].1);
             filters.push((at, found.map_err(|message| origin.fail(message))?));
         }
-        let identification = self.identification(section, from, to)?;
+        let identification = self.identification(section, ends)?;
         let stream = StreamConfig { identification, from, to, paths, eliminate, numbers, filters };
         self.check(section, &stream)?;
         Ok(stream)
     }
 
-    /// Checks a stream path by path, so that the error has the place of the path.
+    /// Returns the nodes of each path.
+    fn nodes(
+        &self,
+        section: &Section,
+        from: usize,
+        paths: &[Path],
+    ) -> Result<Vec<Vec<Place>>, KeyError> {
+        let nodes = |path: &Path| {
+            let hops = self.wiring.hops(from, path).or_else(|message| {
+                section.fail("paths", format!("paths: {}", self.words(&message)))
+            })?;
+            let ends = hops.iter().map(|[_, end]| end.node());
+            Ok(std::iter::once(Place::Station(from)).chain(ends).collect())
+        };
+        paths.iter().map(nodes).collect()
+    }
+
     fn check(&self, section: &Section, stream: &StreamConfig) -> Result<(), KeyError> {
-        let names = |message: String| self.words(&message);
-        if stream.to.is_some() {
-            let origins = section.list::<PathNames>("paths").into_iter();
-            for (path, (_, origin)) in stream.paths.iter().zip(origins) {
-                let hops = stream.hops(self.wiring, path);
-                hops.map_err(|message| origin.fail(format!("paths: {}", names(message))))?;
-            }
-        }
-        let checked = stream.check(self.wiring);
-        checked.map_err(|message| {
-            section.origin.fail(format!("[{}]: {}", section.name, names(message)))
+        stream.check(self.wiring).map_err(|message| {
+            section.origin.fail(format!("[{}]: {}", section.name, self.words(&message)))
         })
     }
 
@@ -152,12 +190,8 @@ impl Named<'_> {
         })
     }
 
-    fn identification(
-        &self,
-        section: &Section,
-        from: usize,
-        to: Option<usize>,
-    ) -> Result<Identification, KeyError> {
+    fn identification(&self, section: &Section, ends: &Ends) -> Result<Identification, KeyError> {
+        let from = ends.from;
         let tagging: Option<Tagging> = self.wiring.network.stations[from].tagging;
         let vlan = tagging.map(|tagging| tagging.vid);
         let by = section.text("identification").unwrap_or("null");
@@ -168,12 +202,12 @@ impl Named<'_> {
         if by == "source" {
             return Ok(Identification::Source { source: mac(from), vlan });
         }
-        let Some(to) = to else {
+        let Some(&to) = ends.to.first() else {
             let message =
                 format!("[{}] needs to, unless identification is \"source\"", section.name);
             return Err(section.origin.fail(message));
         };
-        let destination = mac(to);
+        let destination = ends.group.unwrap_or_else(|| mac(to));
         match by {
             "priority" => {
                 let Some(priority) = section.get::<u8>("priority") else {
@@ -198,13 +232,22 @@ impl Named<'_> {
     }
 }
 
+/// The sender and the listeners of a stream.
+struct Ends {
+    from: usize,
+    /// Empty: any station.
+    to: Vec<usize>,
+    /// The group address of the frames; `None`: the listener's address.
+    group: Option<Mac>,
+}
+
 /// Returns whether paths arrive at a bridge from different nodes, so that copies meet there.
-fn meet(paths: &[Vec<usize>], bridge: usize) -> bool {
+fn meet(paths: &[Vec<Place>], bridge: usize) -> bool {
     let before = paths.iter().filter_map(|path| {
-        let at = path.iter().position(|hop| *hop == bridge)?;
-        Some(at.checked_sub(1).map(|before| path[before]))
+        let at = path.iter().position(|node| *node == Place::Bridge(bridge))?;
+        path.get(at.wrapping_sub(1))
     });
-    let before: Vec<Option<usize>> = before.collect();
+    let before: Vec<&Place> = before.collect();
     before.windows(2).any(|pair| pair[0] != pair[1])
 }
 

@@ -2,9 +2,10 @@
 //! the tests use this list. docs/plan.md explains the keys; a test compares it with this list.
 
 use super::filters::Policing;
+use super::paths::PathNames;
 use super::section::FARLANE;
 use super::shapers::ClassShaper;
-use super::streams::PathNames;
+use super::traffic::ListenerDeadline;
 use super::units::{
     COMPLETION, CYCLE, ClockStep, Drift, Form as _, Frequency, LogInterval, Offset, SILENCE, TESTS,
     VERIFY,
@@ -330,7 +331,8 @@ pub const PATTERNS: [(&str, &str); 3] =
 
 const TRAFFIC: Table = &[&[
     key("from", Text),
-    key("to", Text),
+    key("to", Names),
+    key("paths", List(&Form(PathNames::check))),
     key("length", Size(|size| (60..=1518).contains(&size), "60B to 1518B, header to FCS")),
     key("interval", Time(SPAN)),
     key("rate", Rate(1, MOST_RATE)),
@@ -348,6 +350,7 @@ const TRAFFIC: Table = &[&[
     key("clock", Word(&["node", "true"])),
     key("priority", PRIORITY),
     key("deadline", Time(SPAN)),
+    key("deadlines", List(&Form(ListenerDeadline::check))),
     key("loss", SHARE),
     key("reserve", Rate(1, MOST_RATE)),
     key("committed_rate", Rate(1, MOST_RATE)),
@@ -355,6 +358,7 @@ const TRAFFIC: Table = &[&[
 ]];
 
 const STREAM: Table = &[&[
+    key("traffic", Text),
     key("from", Text),
     key("to", Text),
     key("both", Word(ON)),

@@ -5,6 +5,7 @@ mod clocks;
 mod faults;
 mod history;
 mod mistakes;
+mod multicast;
 mod processor;
 mod redundancy;
 mod reservations;

@@ -2,8 +2,9 @@
 //! [`wire::units`].
 
 use super::filters::Policing;
+use super::paths::PathNames;
 use super::shapers::ClassShaper;
-use super::streams::PathNames;
+use super::traffic::ListenerDeadline;
 use super::variants::Setting;
 use keys::KeyValue;
 use keys::units::{LONG, Parsed, SHORT, SPAN, Span, size};
@@ -268,12 +269,33 @@ impl KeyValue for Policing {
     }
 }
 
-/// `left > upper > right`: bridges in the order in which frames pass them.
+/// `left > upper > right`: bridges and cables in the order in which frames pass them; `shortest`,
+/// `disjoint`.
 impl KeyValue for PathNames {
     fn parse(text: &str) -> Parsed<Self> {
+        match text {
+            "shortest" => return Ok(Self::Shortest),
+            "disjoint" => return Ok(Self::Disjoint),
+            _ => {}
+        }
         let names: Vec<String> = text.split('>').map(|name| name.trim().to_owned()).collect();
         let known = names.iter().all(|name| !name.is_empty());
-        known.then_some(Self(names)).ok_or("the bridges of a path such as \"left > upper > right\"")
+        known.then_some(Self::Given(names)).ok_or(
+            "\"shortest\", \"disjoint\" or the bridges of a path such as \"left > upper > right\"",
+        )
+    }
+}
+
+/// `display 2ms`.
+impl KeyValue for ListenerDeadline {
+    fn parse(text: &str) -> Parsed<Self> {
+        let read = || {
+            let (name, deadline) = text.trim().rsplit_once(' ')?;
+            let deadline = Duration::parse(deadline).ok()?;
+            let within = (SPAN.0..=SPAN.1).contains(&deadline);
+            within.then(|| Self { listener: name.trim().to_owned(), deadline })
+        };
+        read().ok_or("a listener and its deadline, such as \"display 2ms\"")
     }
 }
 

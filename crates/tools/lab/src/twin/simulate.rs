@@ -41,7 +41,7 @@ impl Observer for Watch {
         }
     }
 
-    fn arrival(&mut self, at: Instant, frame: &Frame) {
+    fn arrival(&mut self, at: Instant, _: usize, frame: &Frame) {
         if StreamId::of_frame(frame.id) == Some(self.0) {
             self.1.borrow_mut().received.insert(frame.id, at);
         }

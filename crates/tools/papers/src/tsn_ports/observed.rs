@@ -49,7 +49,7 @@ type Arrivals = Rc<RefCell<BTreeMap<StreamId, Vec<Arrival>>>>;
 struct Watch(Arrivals);
 
 impl Observer for Watch {
-    fn arrival(&mut self, at: Instant, frame: &Frame) {
+    fn arrival(&mut self, at: Instant, _: usize, frame: &Frame) {
         let Some(stream) = StreamId::of_frame(frame.id) else { return };
         let created = frame.latency.created();
         self.0.borrow_mut().entry(stream).or_default().push(Arrival { created, at });
@@ -128,7 +128,7 @@ impl Observed {
 
     /// Returns the number of lost frames of a stream.
     pub fn lost(&self, stream: StreamId) -> u64 {
-        self.report.stream(stream).map_or(0, |counts| counts.lost)
+        self.report.stream(stream).map_or(0, |counts| counts.lost())
     }
 }
 

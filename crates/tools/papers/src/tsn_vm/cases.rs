@@ -100,7 +100,8 @@ pub fn servo_swings(lab: CaseLab<'_>) -> Result<Simulated, Failure> {
 /// Returns the samples that both boards measured, from second `from` on.
 fn measured((observed, packets): &(Observed, StreamId), from: u64) -> Vec<MeasuredSample> {
     let from = Instant::from_ps(from * SECOND);
-    let all = observed.report.stream(*packets).map(|stream| stream.measured.as_slice());
+    let all =
+        observed.report.stream(*packets).map(|stream| stream.listeners[0].measured.as_slice());
     all.unwrap_or_default().iter().filter(|sample| sample.from >= from).copied().collect()
 }
 

@@ -6,7 +6,7 @@ use super::streams::Offered;
 use crate::simulate::places;
 use report::time;
 use sim::ethernet::cable::Faults;
-use sim::network::{CableEnd, Place, StreamConfig, Wiring};
+use sim::network::{CableEnd, Path, Place, StreamConfig, Wiring};
 use stats::random::Probability;
 use tsn::frer::{Algorithm, Config};
 use wire::{Duration, Instant};
@@ -31,8 +31,8 @@ pub(super) fn find(
     place: Place,
     recovery: Config,
 ) -> Vec<String> {
-    let until = |path: &Vec<usize>| -> Option<Way> {
-        let hops = stream.hops(wiring, path).ok()?;
+    let until = |path: &Path| -> Option<Way> {
+        let hops = wiring.hops(stream.from, path).ok()?;
         let before = |hop: &&[CableEnd; 2]| hop[0].node() != place;
         let way: Way = hops.iter().take_while(before).map(|hop| hop[0]).collect();
         let last = hops.get(way.len().checked_sub(1)?)?[1].node();

@@ -60,8 +60,7 @@ fn add_stream_remarks(
         add(remark.to_owned(), format!("stream {name}"));
     }
     let payload = traffic.length - HEADER - FCS;
-    let priority = if station.tagging.is_some() { traffic.priority } else { 0 };
-    for egress in places::all_routes(wiring, sender, traffic.to, priority) {
+    for egress in places::stream_routes(wiring, id) {
         let class = &egress.port.classes[egress.queue];
         let port = || planned.port_name(egress.place);
         if let Some(most) = class.max_sdu.filter(|most| payload > *most) {

@@ -4,8 +4,10 @@
 use super::super::Planned;
 use super::{Remark, history};
 use crate::overload::megabits;
+use sim::ethernet::Mac;
 use sim::ethernet::frame::{FCS, GAP, HEADER, MINIMUM, MTU, PREAMBLE, TAG};
 use sim::ethernet::streams::Header;
+use sim::ethernet::traffic::StreamId;
 use sim::network::{NetworkConfig, Place, StreamConfig, TrafficConfig, Wiring, mac};
 use std::collections::BTreeSet;
 use wire::Duration;
@@ -75,8 +77,8 @@ impl<'a> Offered<'a> {
     pub fn new(network: &'a NetworkConfig, stream: &StreamConfig) -> Self {
         let station = &network.stations[stream.from];
         let tags = if station.tagging.is_some() { TAG } else { 0 } + stream.tag_length();
-        let header = |to: usize, priority: u8| Header {
-            destination: mac(to),
+        let header = |destination: Mac, priority: u8| Header {
+            destination,
             source: mac(stream.from),
             tag: station.tagging.map(|tagging| sim::ethernet::Tag {
                 pcp: tagging.pcp_of_priority[usize::from(priority)],
@@ -84,10 +86,14 @@ impl<'a> Offered<'a> {
             }),
             ip: None,
         };
-        let of_stream = |traffic: &&TrafficConfig| {
-            stream.identification.matches(&header(traffic.to, traffic.priority))
-        };
-        let traffic: Vec<&TrafficConfig> = station.traffic.iter().filter(of_stream).collect();
+        let own = station.traffic.iter().enumerate();
+        let traffic: Vec<&TrafficConfig> = own
+            .filter(|(number, traffic)| {
+                let destination = traffic.destination(StreamId::new(stream.from, *number));
+                stream.identification.matches(&header(destination, traffic.priority))
+            })
+            .map(|(_, traffic)| traffic)
+            .collect();
         // Without traffic the stream is a tunnel, which the addresses of its ends identify.
         let tunnel = traffic.is_empty();
         let shortest = traffic.iter().map(|one| one.length + tags).min().unwrap_or(MINIMUM);
@@ -137,10 +143,11 @@ fn unused(planned: &Planned, wiring: &Wiring<'_>) -> Vec<String> {
     let network = &planned.config.network;
     let mut used: BTreeSet<usize> = BTreeSet::new();
     for stream in &network.streams {
-        let hops = stream.paths.iter().filter_map(|path| stream.hops(wiring, path).ok());
-        let cables = hops.flatten().filter_map(|[a, b]| wiring.between(a.node(), b.node()));
-        used.extend(cables.map(|(cable, _)| cable));
+        used.extend(stream.paths.iter().flatten());
     }
+    let traffic = network.stations.iter().flat_map(|station| &station.traffic);
+    let listeners = traffic.flat_map(|traffic| &traffic.listeners);
+    used.extend(listeners.filter_map(|listener| listener.path.as_ref()).flatten());
     let tree = wiring.spanning();
     let idle = (0..tree.len()).filter(|cable| !tree[*cable] && !used.contains(cable));
     idle.map(|cable| {

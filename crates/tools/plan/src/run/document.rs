@@ -3,8 +3,8 @@
 use super::over_seeds::{Measured, OverSeeds, merged};
 use super::phases::Phases;
 pub use super::rows::{
-    Credit, Host, Overload, Port, PortClass, Replayed, SegmentTotals, SimLatency, SimLink,
-    SimNotPushed, SimPush, SimRun, SimSegment, SimSegments, SimTunnel, Stream,
+    Credit, Host, Listener, Overload, Port, PortClass, Replayed, SegmentTotals, SimLatency,
+    SimLink, SimNotPushed, SimPush, SimRun, SimSegment, SimSegments, SimTunnel, Stream,
 };
 use super::simulate::{Commands, Failed, Results, RunOptions, breakdown_in_ns, in_ns, remarks};
 use crate::Planned;
@@ -17,11 +17,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim::ethernet::traffic::StreamId;
 use sim::measure::{ClassStats, QueueStats, STAGES, Stage};
+use sim::network::ListenerReport;
 use sim::world::Report;
 use std::collections::BTreeMap;
 
 /// Version of the document.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 wire::named! {
     /// Where a plan ran.
@@ -289,13 +290,12 @@ impl SimReport {
         let host_latencies = planned.hosts.iter().cloned();
         let host_latencies =
             host_latencies.zip(report.hosts.iter().map(|host| host.latency.clone())).collect();
-        let stream = |(name, id): &(String, StreamId)| {
-            Some((name.clone(), report.stream(*id)?.latency.clone()))
-        };
+        let reports = planned.streams.iter().filter_map(|(_, id)| report.stream(*id));
+        let listeners = reports.flat_map(|stream| &stream.listeners);
         let measured = Measured {
             commands: commands.all.count,
             hosts: host_latencies,
-            streams: planned.streams.iter().filter_map(stream).collect(),
+            streams: listeners.map(|listener| listener.latency.clone()).collect(),
             part_failed: results.part_failed.clone(),
         };
         Self {
@@ -380,6 +380,12 @@ impl SimReport {
         Some(Self { over_seeds, runs: all.map(|document| document.as_run()).collect(), ..first })
     }
 
+    /// Returns each stream at each of its listeners, with its name in tables.
+    pub fn stream_rows(&self) -> Vec<(String, &Stream, &Listener)> {
+        let rows = |stream| Stream::rows(stream).map(move |(name, own)| (name, stream, own));
+        self.streams.iter().flat_map(rows).collect()
+    }
+
     /// Returns this document as an element of `runs`.
     pub fn as_run(&self) -> SimRun {
         SimRun {
@@ -395,18 +401,22 @@ impl SimReport {
 }
 
 fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
+    let listener = |found: &ListenerReport| Listener {
+        station: planned.stations[found.station].clone(),
+        arrived: found.arrived,
+        lost: found.lost,
+        late: found.late,
+        duplicates: found.duplicates,
+        overtaken: found.overtaken,
+        latency_ns: found.latency.summary().into(),
+    };
     let stream_row = |(name, id): &(String, StreamId)| {
         let found = report.stream(*id)?;
         Some(Stream {
             name: name.clone(),
             sent: found.sent,
-            arrived: found.arrived,
-            lost: found.lost,
-            late: found.late,
-            duplicates: found.duplicates,
-            overtaken: found.overtaken,
-            latency_ns: found.latency.summary().into(),
             backlog_bytes: found.backlog_bytes,
+            listeners: found.listeners.iter().map(listener).collect(),
         })
     };
     planned.streams.iter().filter_map(stream_row).collect()

@@ -1,6 +1,6 @@
 //! Results of several seeds of one plan: means with confidence intervals, and merged latencies.
 
-use super::document::{SimLatency, SimReport, Stream};
+use super::document::{Listener, SimLatency, SimReport, Stream};
 use super::text::us;
 use report::Align::{Left, Right};
 use report::document::rounded;
@@ -16,8 +16,8 @@ pub struct Measured {
     pub commands: u64,
     /// Latency of the transfers by host.
     pub hosts: Vec<(String, Latency)>,
-    /// Latency of the frames by stream.
-    pub streams: Vec<(String, Latency)>,
+    /// Latency of the frames by stream and listener.
+    pub streams: Vec<Latency>,
     /// The reason why the commands are not in the tables.
     #[serde(skip)]
     pub part_failed: Option<String>,
@@ -37,14 +37,14 @@ pub struct OverSeeds {
     /// Latency of the transfers of all hosts and seeds together. Percentiles are of all samples,
     /// not means of percentiles.
     pub latency_ns: SimLatency,
-    /// The streams, in the order of the plan.
+    /// The streams, in the order of the plan, once for each listener.
     pub streams: Vec<StreamOverSeeds>,
 }
 
-/// A stream over all seeds.
+/// A stream at one of its listeners over all seeds.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct StreamOverSeeds {
-    /// Name of the stream.
+    /// Name of the stream; of a stream with several listeners `NAME at LISTENER`.
     pub name: String,
     /// Sum of the frames that the application of the sender sent.
     pub sent: u64,
@@ -102,18 +102,19 @@ impl OverSeeds {
             Estimate::new(all.iter().map(value)).filter(|_| has_hosts)
         };
         let hosts = all.iter().flat_map(|document| &document.measured.hosts);
-        let stream = |(at, (name, _)): (usize, &(String, Latency))| {
-            let one = |document: &SimReport| document.streams[at].latency_ns.mean;
-            let series = all.iter().map(|document| &document.measured.streams[at].1);
-            let sum = |field: fn(&Stream) -> u64| {
-                all.iter().map(|document| field(&document.streams[at])).sum()
+        let rows: Vec<Vec<_>> = all.iter().map(SimReport::stream_rows).collect();
+        let stream = |(at, (name, ..)): (usize, &(String, &Stream, &Listener))| {
+            let series = all.iter().map(|document| &document.measured.streams[at]);
+            let sum = |count: &dyn Fn(&(String, &Stream, &Listener)) -> u64| {
+                rows.iter().map(|row| count(&row[at])).sum()
             };
+            let means = rows.iter().map(|row| row[at].2.latency_ns.mean);
             Some(StreamOverSeeds {
                 name: name.clone(),
-                sent: sum(|stream| stream.sent),
-                lost: sum(|stream| stream.lost),
-                late: sum(|stream| stream.late),
-                mean_latency_ns: Estimate::new(all.iter().map(one))?,
+                sent: sum(&|(_, stream, _)| stream.sent),
+                lost: sum(&|(.., listener)| listener.lost),
+                late: sum(&|(.., listener)| listener.late),
+                mean_latency_ns: Estimate::new(means)?,
                 latency_ns: merged(series),
             })
         };
@@ -123,7 +124,7 @@ impl OverSeeds {
             iops: of_hosts(|document| document.iops),
             bytes_per_s: of_hosts(|document| document.bytes_per_s),
             latency_ns: merged(hosts.map(|(_, latency)| latency)),
-            streams: first.measured.streams.iter().enumerate().filter_map(stream).collect(),
+            streams: rows[0].iter().enumerate().filter_map(stream).collect(),
         })
     }
 

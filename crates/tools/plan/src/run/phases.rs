@@ -283,7 +283,7 @@ fn largest<T: Ord>(values: impl Iterator<Item = T>) -> (usize, T) {
 fn latencies(document: &SimReport) -> Vec<(String, u64)> {
     let hosts = document.hosts.iter();
     let hosts = hosts.map(|host| (format!("host {}", host.host), host.latency_ns.max));
-    let streams = document.streams.iter();
-    let streams = streams.map(|stream| (format!("stream {}", stream.name), stream.latency_ns.max));
+    let streams = document.stream_rows().into_iter();
+    let streams = streams.map(|(name, _, own)| (format!("stream {name}"), own.latency_ns.max));
     hosts.chain(streams).collect()
 }

@@ -32,31 +32,55 @@ pub struct SimLatency {
     pub peak_to_peak: u64,
 }
 
-/// A stream of `[traffic.NAME]`, from the beginning of the simulation. Frames that are neither in
-/// `arrived` nor in `lost` were in flight at the end.
+/// A stream of `[traffic.NAME]`, from the beginning of the simulation.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Stream {
     /// Name of the stream.
     pub name: String,
     /// Frames that the application of the sender sent.
     pub sent: u64,
-    /// Frames that reached the application of the receiver.
+    /// Maximum number of bytes in flight at once, header to FCS without tag. A frame is in flight
+    /// until it has reached all listeners.
+    pub backlog_bytes: u64,
+    /// The listeners, in the order of the plan.
+    pub listeners: Vec<Listener>,
+}
+
+/// A stream at one of its listeners. Frames that are neither in `arrived` nor in `lost` were in
+/// flight at the end.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+pub struct Listener {
+    /// Name of the station.
+    pub station: String,
+    /// Frames that reached the application of the station.
     pub arrived: u64,
     /// Frames that were dropped: a queue was full, a gate had no window for the frame, the frame
     /// exceeded the maximum length or residence time of its class, a cable was faulty, or a station
     /// had no power.
     pub lost: u64,
-    /// Frames that missed `deadline`: they arrived later, were lost, or were still in flight after
-    /// the deadline.
+    /// Frames that missed the deadline: they arrived later, were lost, or were still in flight
+    /// after the deadline.
     pub late: u64,
-    /// Copies of frames that the receiver's application had received before.
+    /// Copies of frames that the application had received before.
     pub duplicates: u64,
     /// Frames in `arrived` that arrived after a frame that was sent later.
     pub overtaken: u64,
     /// Latency of the frames in `arrived`.
     pub latency_ns: SimLatency,
-    /// Maximum number of bytes in flight at once, header to FCS without tag.
-    pub backlog_bytes: u64,
+}
+
+impl Stream {
+    /// Returns each listener with its name in tables: that of the stream, followed by the station
+    /// if there are several.
+    pub fn rows(&self) -> impl Iterator<Item = (String, &Listener)> {
+        self.listeners.iter().map(|listener| {
+            let name = match self.listeners.len() {
+                1 => self.name.clone(),
+                _ => format!("{} at {}", self.name, listener.station),
+            };
+            (name, listener)
+        })
+    }
 }
 
 /// A class of a port to which streams offer more than the port can carry, according to the plan

@@ -2,7 +2,7 @@
 
 mod pictures;
 
-use super::document::{SimLatency, SimReport, Stream, SweepDocument};
+use super::document::{Listener, SimLatency, SimReport, Stream, SweepDocument};
 use super::over_seeds::{Estimate, OverSeeds, StreamOverSeeds, interval_us};
 use super::parts::{RunTables, Simulated};
 use super::phases::{Phases, Trials, words};
@@ -298,8 +298,8 @@ const COLUMNS: [Column; 16] = [
     ("p50 us", OF_HOSTS, |document| us(latency(document).p50)),
     ("p99 us", OF_HOSTS, |document| us(latency(document).p99)),
     ("max us", OF_HOSTS, |document| us(latency(document).max)),
-    ("sent", OF_STREAMS, |document| sum(document, |stream| stream.sent, |all| all.sent)),
-    ("lost", OF_STREAMS, |document| sum(document, |stream| stream.lost, |all| all.lost)),
+    ("sent", OF_STREAMS, |document| sum(document, |stream, _| stream.sent, |all| all.sent)),
+    ("lost", OF_STREAMS, |document| sum(document, |_, own| own.lost, |all| all.lost)),
     ("longest us", OF_STREAMS, |document| us(longest(document))),
     ("in all phases us", OF_PHASES, |document| {
         us(document.phases.as_ref().map_or(0, Phases::largest_ns))
@@ -343,22 +343,23 @@ fn align(head: &str) -> Align {
     if head == REQUIREMENTS { Align::Wrap } else { Align::Right }
 }
 
-/// Returns the sum of a count over all streams and seeds.
+/// Returns the sum of a count over all streams, listeners and seeds.
 fn sum(
     document: &SimReport,
-    one: fn(&Stream) -> u64,
+    one: fn(&Stream, &Listener) -> u64,
     over_seeds: fn(&StreamOverSeeds) -> u64,
 ) -> String {
     let sum: u64 = match &document.over_seeds {
         Some(all) => all.streams.iter().map(over_seeds).sum(),
-        None => document.streams.iter().map(one).sum(),
+        None => document.stream_rows().iter().map(|(_, stream, own)| one(stream, own)).sum(),
     };
     sum.to_string()
 }
 
 /// Returns the longest latency of any stream and seed in nanoseconds.
 fn longest(document: &SimReport) -> u64 {
-    let first = document.streams.iter().map(|stream| stream.latency_ns.max);
+    let listeners = document.streams.iter().flat_map(|stream| &stream.listeners);
+    let first = listeners.map(|listener| listener.latency_ns.max);
     let seeds = document.over_seeds.iter().flat_map(|all| &all.streams);
     first.chain(seeds.map(|stream| stream.latency_ns.max)).max().unwrap_or(0)
 }

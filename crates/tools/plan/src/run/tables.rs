@@ -93,8 +93,9 @@ const LINKS: [Column; 9] = after_origin([
     Column::unsigned("busy_ns", "ns"),
 ]);
 
-const STREAMS: [Column; 20] = after_origin([
+const STREAMS: [Column; 21] = after_origin([
     Column::text("stream"),
+    Column::text("listener"),
     Column::unsigned("sent", ""),
     Column::unsigned("arrived", ""),
     Column::unsigned("lost", ""),
@@ -310,14 +311,16 @@ impl Tables {
         push(&mut self.links, origin, &[Value::Text(&link.link)], &numbers);
     }
 
-    /// Adds a stream.
+    /// Adds a stream, a row for each listener.
     pub fn stream(&mut self, origin: &RowOrigin<'_>, stream: &Stream) {
-        let Stream { sent, arrived, lost, late, duplicates, overtaken, .. } = *stream;
-        let counts = [sent, arrived, lost, late, duplicates, overtaken, stream.backlog_bytes];
-        let ns = stream.latency_ns;
-        let times = [ns.min, ns.mean, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.max, ns.jitter];
-        let numbers = [&counts[..], &times].concat();
-        push(&mut self.streams, origin, &[Value::Text(&stream.name)], &numbers);
+        for own in &stream.listeners {
+            let counts = [own.arrived, own.lost, own.late, own.duplicates, own.overtaken];
+            let ns = own.latency_ns;
+            let times = [ns.min, ns.mean, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.max, ns.jitter];
+            let numbers = [&[stream.sent], &counts[..], &[stream.backlog_bytes], &times].concat();
+            let names = [&stream.name, &own.station].map(|name| Value::Text(name));
+            push(&mut self.streams, origin, &names, &numbers);
+        }
     }
 
     /// Adds the distribution of a latency. `kind` is `host` or `stream`, `name` its name. A row
@@ -336,9 +339,10 @@ impl Tables {
         document.links.iter().for_each(|link| self.link(origin, link));
         document.streams.iter().for_each(|stream| self.stream(origin, stream));
         let hosts = document.measured.hosts.iter().map(|(name, all)| ("host", name, all));
-        let streams = document.measured.streams.iter().map(|(name, all)| ("stream", name, all));
-        for (kind, name, all) in hosts.chain(streams) {
-            self.histogram(origin, (kind, name), all);
+        hosts.for_each(|(kind, name, all)| self.histogram(origin, (kind, name), all));
+        let streams = document.stream_rows().into_iter().zip(&document.measured.streams);
+        for ((name, ..), all) in streams {
+            self.histogram(origin, ("stream", &name), all);
         }
     }
 

@@ -1,8 +1,8 @@
 //! The results as text.
 
 use super::document::{
-    Credit, Port, PortClass, Replayed, SimLatency, SimLink, SimPush, SimReport, SimSegment,
-    SimTunnel, Stream, World,
+    Credit, Listener, Port, PortClass, Replayed, SimLatency, SimLink, SimPush, SimReport,
+    SimSegment, SimTunnel, Stream, World,
 };
 use super::over_seeds::OverSeeds;
 use crate::simulate::{clocks, handled, requirements};
@@ -151,24 +151,24 @@ fn requirements(document: &SimReport) -> String {
 }
 
 fn streams(document: &SimReport) -> String {
-    const COLUMNS: [Column<Stream>; 12] = [
-        ("stream, times in us", Left, |stream| stream.name.clone()),
-        ("sent", Right, |stream| stream.sent.to_string()),
-        ("arrived", Right, |stream| stream.arrived.to_string()),
-        ("lost", Right, |stream| stream.lost.to_string()),
-        ("min", Right, |stream| us(stream.latency_ns.min)),
-        ("mean", Right, |stream| us(stream.latency_ns.mean)),
-        ("p50", Right, |stream| us(stream.latency_ns.p50)),
-        ("p99", Right, |stream| us(stream.latency_ns.p99)),
-        ("p99.9", Right, |stream| us(stream.latency_ns.p99_9)),
-        ("max", Right, |stream| us(stream.latency_ns.max)),
-        ("max-min", Right, |stream| us(stream.latency_ns.peak_to_peak)),
-        ("backlog", Right, |stream| format!("{} B", stream.backlog_bytes)),
+    let columns: [Column<(String, &Stream, &Listener)>; 12] = [
+        ("stream, times in us", Left, |(name, ..)| name.clone()),
+        ("sent", Right, |(_, stream, _)| stream.sent.to_string()),
+        ("arrived", Right, |(.., own)| own.arrived.to_string()),
+        ("lost", Right, |(.., own)| own.lost.to_string()),
+        ("min", Right, |(.., own)| us(own.latency_ns.min)),
+        ("mean", Right, |(.., own)| us(own.latency_ns.mean)),
+        ("p50", Right, |(.., own)| us(own.latency_ns.p50)),
+        ("p99", Right, |(.., own)| us(own.latency_ns.p99)),
+        ("p99.9", Right, |(.., own)| us(own.latency_ns.p99_9)),
+        ("max", Right, |(.., own)| us(own.latency_ns.max)),
+        ("max-min", Right, |(.., own)| us(own.latency_ns.peak_to_peak)),
+        ("backlog", Right, |(_, stream, _)| format!("{} B", stream.backlog_bytes)),
     ];
     if document.streams.is_empty() {
         return String::new();
     }
-    format!("\n{}", Table::from_rows(&COLUMNS, &document.streams).text())
+    format!("\n{}", Table::from_rows(&columns, &document.stream_rows()).text())
 }
 
 fn handled(document: &SimReport) -> String {

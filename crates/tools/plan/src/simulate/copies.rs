@@ -74,7 +74,7 @@ impl AllCopies {
 /// Returns the wires over which a stream arrives at a place.
 fn wires(config: &Config, stream: &StreamConfig, place: Place) -> BTreeMap<usize, Vec<Bin>> {
     let wiring = config.network.wiring();
-    let hops = stream.paths.iter().filter_map(|path| stream.hops(&wiring, path).ok());
+    let hops = stream.paths.iter().filter_map(|path| wiring.hops(stream.from, path).ok());
     let last = hops.flatten().filter(|[_, to]| to.node() == place);
     let wire = |[from, _]: [_; 2]| {
         let (cable, _) = wiring.across(from)?;

@@ -2,8 +2,9 @@
 
 use sim::Config;
 use sim::ethernet::frame::{MINIMUM, PREAMBLE};
-use sim::ethernet::{Rate, port};
-use sim::network::{CableEnd, NetworkConfig, Wiring};
+use sim::ethernet::traffic::StreamId;
+use sim::ethernet::{Mac, Rate, port};
+use sim::network::{CableEnd, Listener, NetworkConfig, Place, Wiring, mac};
 use sim::transport::TransportConfig;
 use sim::world::{HostConfig, TunnelLink};
 use std::collections::BTreeSet;
@@ -46,7 +47,7 @@ pub struct Egress<'a> {
 /// stations; empty if there is no way. If a stream has several paths, returns the ports of the
 /// fastest path.
 pub fn route<'a>(wiring: &Wiring<'a>, from: usize, to: usize, priority: u8) -> Vec<Egress<'a>> {
-    let ways = ways(wiring, from, to, priority);
+    let ways = ways(wiring, from, mac(to), to, priority);
     let fastest = ways.into_iter().min_by_key(|way| travel(wiring, way, MINIMUM));
     egresses(wiring.network, from, priority, fastest.unwrap_or_default())
 }
@@ -58,10 +59,41 @@ pub fn all_routes<'a>(
     to: usize,
     priority: u8,
 ) -> Vec<Egress<'a>> {
-    let mut all: Vec<CableEnd> = ways(wiring, from, to, priority).into_iter().flatten().collect();
+    let ways = ways(wiring, from, mac(to), to, priority);
+    egresses(wiring.network, from, priority, once(ways))
+}
+
+fn once(ways: Vec<Vec<CableEnd>>) -> Vec<CableEnd> {
     let mut seen = BTreeSet::new();
-    all.retain(|place| seen.insert(*place));
-    egresses(wiring.network, from, priority, all)
+    ways.into_iter().flatten().filter(|place| seen.insert(*place)).collect()
+}
+
+/// Returns the ports of all paths of a stream of `[traffic]`, each port once.
+pub fn stream_routes<'a>(wiring: &Wiring<'a>, stream: StreamId) -> Vec<Egress<'a>> {
+    let from = usize::from(stream.station);
+    let traffic = &wiring.network.stations[from].traffic[usize::from(stream.number)];
+    let ways = traffic.listeners.iter().flat_map(|to| listener_ways(wiring, stream, to));
+    egresses(wiring.network, from, traffic.priority, once(ways.collect()))
+}
+
+/// Returns the ports of each path of a stream to a listener.
+pub fn listener_ways(
+    wiring: &Wiring<'_>,
+    stream: StreamId,
+    listener: &Listener,
+) -> Vec<Vec<CableEnd>> {
+    let from = usize::from(stream.station);
+    let traffic = &wiring.network.stations[from].traffic[usize::from(stream.number)];
+    match listener.path {
+        Some(_) => {
+            let hops = wiring.route(from, listener).unwrap_or_default();
+            vec![hops.into_iter().map(|[sent, _]| sent).collect()]
+        }
+        None => {
+            let destination = traffic.destination(stream);
+            ways(wiring, from, destination, listener.station, traffic.priority)
+        }
+    }
 }
 
 fn egresses(
@@ -80,12 +112,22 @@ fn egresses(
     places.into_iter().map(egress).collect()
 }
 
-/// Returns the ports of each path: one path for each path of the stream, or the path of the tree.
-fn ways(wiring: &Wiring<'_>, from: usize, to: usize, priority: u8) -> Vec<Vec<CableEnd>> {
-    if let Some(stream) = wiring.stream_of(from, to, priority) {
-        let hops = |path: &Vec<usize>| stream.hops(wiring, path).ok();
+/// Returns the ports of each path: those of the stream that lead to the station, or the path of the
+/// tree.
+fn ways(
+    wiring: &Wiring<'_>,
+    from: usize,
+    destination: Mac,
+    to: usize,
+    priority: u8,
+) -> Vec<Vec<CableEnd>> {
+    if let Some(stream) = wiring.stream_of(from, destination, to, priority) {
+        let hops = stream.paths.iter().filter_map(|path| wiring.hops(from, path).ok());
+        let leads = |hops: &Vec<[CableEnd; 2]>| {
+            hops.last().is_some_and(|[_, end]| end.node() == Place::Station(to))
+        };
         let sent = |hops: Vec<[CableEnd; 2]>| hops.into_iter().map(|[sent, _]| sent).collect();
-        return stream.paths.iter().filter_map(hops).map(sent).collect();
+        return hops.filter(leads).map(sent).collect();
     }
     vec![wiring.way(from, to)]
 }

@@ -40,7 +40,7 @@ impl Observer for Deadlines {
                 Subject::Drive { host, drive } => {
                     (host, drive) == (record.host.into(), record.drive.into())
                 }
-                Subject::Stream(_) => false,
+                Subject::Stream { .. } => false,
             };
             let Bound::Deadline(deadline) = requirement.bound else { continue };
             if label {
@@ -58,7 +58,8 @@ impl Observer for Deadlines {
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[schemars(rename = "Requirement")]
 pub struct Row {
-    /// `host NAME`, `drive NAME`, `stream NAME` or `stream NAME loss`.
+    /// `host NAME`, `drive NAME`, `stream NAME` or `stream NAME loss`; of a stream with several
+    /// listeners `stream NAME at LISTENER`.
     pub name: String,
     /// The deadline; null for a loss.
     pub limit_ns: Option<u64>,
@@ -88,21 +89,23 @@ pub fn rows(deadlines: &Deadlines, report: &Report) -> Vec<Row> {
 fn row(requirement: &Requirement, seen: Seen, report: &Report) -> Row {
     let (name, subject) = (requirement.name.clone(), requirement.subject);
     let stream = match subject {
-        Subject::Stream(id) => report.stream(id),
+        Subject::Stream { id, listener } => {
+            report.stream(id).map(|stream| (stream.sent, &stream.listeners[listener]))
+        }
         Subject::Host(_) | Subject::Drive { .. } => None,
     };
     match (requirement.bound, stream) {
         (Bound::Loss(share), stream) => {
-            let (sent, lost) = stream.map_or((0, 0), |stream| (stream.sent, stream.lost));
+            let (sent, lost) = stream.map_or((0, 0), |(sent, own)| (sent, own.lost));
             let holds = sent > 0 && lost <= share.part_of(sent);
             let permitted = Some(share.part_of(sent));
             Row { count: sent, late: lost, holds, permitted, ..Row::new(name) }
         }
         (Bound::Deadline(deadline), stream) => {
-            let seen = stream.map_or(seen, |stream| Seen {
-                count: stream.sent,
-                late: stream.late,
-                worst: stream.latency.longest(),
+            let seen = stream.map_or(seen, |(sent, own)| Seen {
+                count: sent,
+                late: own.late,
+                worst: own.latency.longest(),
             });
             let failed = match subject {
                 Subject::Host(host) => report.hosts[host].failures,

@@ -31,7 +31,7 @@ fn arrived(cables: [&str; 4], stream: &str) -> u64 {
     let planned = built(&plan(cables, stream));
     let report = sim::World::new(&planned.config).unwrap().run().unwrap();
     assert_eq!(report.streams[0].sent, 20_000);
-    report.streams[0].arrived
+    report.streams[0].arrived()
 }
 
 /// Frames are sent every millisecond, and the cable that all paths share loses one of ten: one loss

@@ -93,5 +93,5 @@ fn cut_without_end_lasts_for_the_run() {
                 express = [7]\n[traffic.t]\nfrom = \"a\"\nto = \"b\"\ninterval = \"1ms\"\n";
     let report = sim::World::new(&super::built(text).config).unwrap().run().unwrap();
     let stream = &report.streams[0];
-    assert_eq!((stream.sent, stream.arrived, stream.lost), (10, 5, 5));
+    assert_eq!((stream.sent, stream.arrived(), stream.lost()), (10, 5, 5));
 }

@@ -110,7 +110,7 @@ fn policed_camera_does_not_change_drive_latency() {
     // If the stream is limited to its rate instead of blocked, stream and drive continue.
     let (_, cut) = run("babbling-camera", &[("filters.camera.block_red", "off")]);
     assert!(worst(&cut) < 400_000, "{}", worst(&cut));
-    assert!(cut.streams[0].arrived > report.streams[0].arrived);
+    assert!(cut.streams[0].arrived() > report.streams[0].arrived());
 }
 
 /// Reordering makes TCP retransmit segments that were not lost. This costs less than a loss.

@@ -340,8 +340,8 @@ fn without_hosts_streams_run_for_the_runtime() {
     let stream = &report.streams[0];
     // 1518 bytes, 4 of the tag and 8 of the preamble at 80 ns, twice, and the bridge.
     let max = Duration::from_ns(2 * (1518 + 4 + 8) * 80 + 2_000);
-    assert_eq!((stream.sent, stream.arrived), (10, 10));
-    assert_eq!(stream.latency.summary().max_ns, max.as_ns());
+    assert_eq!((stream.sent, stream.arrived()), (10, 10));
+    assert_eq!(stream.latency().summary().max_ns, max.as_ns());
     // With hosts, `runtime` is the minimum time of a run.
     let reads = built("runtime = \"5ms\"\n[workload]\nconfigreads = 1\n").config;
     let report = sim::World::new(&reads).unwrap().run().unwrap();

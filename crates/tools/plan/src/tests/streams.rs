@@ -3,7 +3,7 @@
 use super::*;
 use sim::ethernet::streams::Identification;
 use sim::ethernet::traffic::Pattern;
-use sim::network::{Place, mac};
+use sim::network::{CableEnd, Place, mac};
 use tsn::frer::Algorithm;
 
 /// Returns a plan with a host, a device, and four bridges: `left`, `right`, and two parallel
@@ -40,9 +40,21 @@ fn bidirectional_stream_makes_two_streams() {
     let planned = built(&plan(&text));
     assert_eq!(planned.identified, ["nvme", "nvme back"]);
     let [there, back] = &planned.config.network.streams[..] else { panic!("two") };
-    assert_eq!((there.from, there.to, back.from, back.to), (0, Some(1), 1, Some(0)));
-    assert_eq!(there.paths, [[0, 1, 3], [0, 2, 3]]);
-    assert_eq!(back.paths, [[3, 1, 0], [3, 2, 0]]);
+    assert_eq!((there.from, &there.to[..], back.from, &back.to[..]), (0, &[1][..], 1, &[0][..]));
+    let wiring = planned.config.network.wiring();
+    let bridges = |stream: &sim::network::StreamConfig| {
+        let nodes = |path: &Vec<usize>| {
+            let hops = wiring.hops(stream.from, path).unwrap().into_iter();
+            let bridge = |[_, end]: [CableEnd; 2]| match end {
+                CableEnd::Bridge(bridge, _) => Some(bridge),
+                CableEnd::Station(_) => None,
+            };
+            hops.filter_map(bridge).collect::<Vec<_>>()
+        };
+        stream.paths.iter().map(nodes).collect::<Vec<_>>()
+    };
+    assert_eq!(bridges(there), [[0, 1, 3], [0, 2, 3]]);
+    assert_eq!(bridges(back), [[3, 1, 0], [3, 2, 0]]);
     let eliminate = |stream: &sim::network::StreamConfig| stream.eliminate[0];
     assert_eq!((there.eliminate.len(), back.eliminate.len()), (1, 1));
     assert_eq!((eliminate(there).0, eliminate(back).0), (Place::Station(1), Place::Station(0)));

@@ -91,9 +91,7 @@ fn normalise_ports(config: &mut Config) {
     let before = config.network.clone();
     let wiring = before.wiring();
     let passes = |place: CableEnd, class: usize, stream: StreamId| {
-        let from = usize::from(stream.station);
-        let traffic = &before.stations[from].traffic[usize::from(stream.number)];
-        let mut way = places::all_routes(&wiring, from, traffic.to, traffic.priority).into_iter();
+        let mut way = places::stream_routes(&wiring, stream).into_iter();
         way.any(|egress| egress.place == place && egress.queue == class)
     };
     let stations = config.network.stations.iter_mut().enumerate();

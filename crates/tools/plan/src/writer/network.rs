@@ -190,7 +190,11 @@ impl Keys {
     fn stream(&mut self, id: StreamId, traffic: &TrafficConfig, committed: Option<Committed>) {
         let table = &format!("traffic.stream-{}-{}", id.station, id.number);
         self.quoted(table, "from", name(CableEnd::Station(id.station.into())));
-        self.quoted(table, "to", name(CableEnd::Station(traffic.to)));
+        let to = traffic.listeners.iter().map(|to| quoted(name(CableEnd::Station(to.station))));
+        match &traffic.listeners[..] {
+            [to] => self.quoted(table, "to", name(CableEnd::Station(to.station))),
+            _ => self.add(table, "to", list(to)),
+        }
         self.size(table, "length", traffic.length as u64);
         self.time(table, "interval", traffic.pattern.interval());
         match traffic.pattern {

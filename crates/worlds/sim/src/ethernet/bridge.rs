@@ -45,6 +45,9 @@ pub struct Config {
     pub seed: u64,
     /// Known addresses and their ports. Others are learned if `learns`.
     pub addresses: Vec<(Mac, usize)>,
+    /// The output ports of group addresses (IEEE 802.1Q-2022, 8.8.1: static filtering entries).
+    /// Frames for other groups are sent to all other ports.
+    pub groups: Vec<(Mac, Vec<usize>)>,
     /// Whether source addresses are learned (IEEE 802.1Q-2022, 8.7). Entries
     /// do not age.
     pub learns: bool,
@@ -152,6 +155,7 @@ impl Bridge {
         let known = std::mem::take(&mut config.addresses).into_iter();
         let mut known: Vec<(Mac, u32)> = known.map(|(mac, port)| (mac, port as u32)).collect();
         known.sort_unstable();
+        config.groups.sort_unstable();
         let output = |config: &port::Config| Egress {
             port: Port::new(config.clone()),
             wake: Some(Instant::ZERO),
@@ -238,13 +242,19 @@ impl Bridge {
         transmission: Transmission,
         ipv: Option<u8>,
     ) {
+        let destination = transmission.frame.destination();
+        if let Some(to) = self.group(destination) {
+            let to: Vec<usize> = to.iter().copied().filter(|to| *to != from).collect();
+            self.counters.filtered += u64::from(to.is_empty());
+            return self.forward(now, from, &to, transmission, ipv);
+        }
         if !self.forwards(from) {
             self.counters.filtered += 1;
             self.dropped.note(&transmission.frame);
             return;
         }
         self.learn(transmission.frame.source(), from);
-        match self.port_of(transmission.frame.destination()) {
+        match self.port_of(destination) {
             Some(to) if to == from => {
                 self.counters.filtered += 1;
                 self.dropped.note(&transmission.frame);
@@ -354,6 +364,16 @@ impl Bridge {
             .map(|at| self.known[at].1 as usize)
             .ok()
             .or_else(|| self.learned.get(&address).copied())
+    }
+
+    /// The output ports of a group address, if they are configured.
+    fn group(&self, address: Mac) -> Option<&[usize]> {
+        let groups = &self.config.groups;
+        if groups.is_empty() || !address.is_group() {
+            return None;
+        }
+        let at = groups.binary_search_by_key(&address, |(group, _)| *group).ok()?;
+        Some(&groups[at].1)
     }
 
     /// Puts a frame into the pipeline.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use tsn::frer::rtag;
 use wire::{Duration, Instant};
 
+use super::traffic::StreamId;
 use super::{FrameLatency, Rate};
 
 /// Preamble and start frame delimiter, bytes (IEEE 802.3-2022, 3.1.1).
@@ -37,6 +38,15 @@ impl Mac {
     pub const fn local(number: u32) -> Self {
         let [a, b, c, d] = number.to_be_bytes();
         Self([0x02, 0, a, b, c, d])
+    }
+
+    /// The address of all stations (IEEE 802.3-2022, 3.2.3).
+    pub const BROADCAST: Self = Self([0xff; 6]);
+
+    /// A locally administered group address for a stream.
+    pub const fn group(stream: StreamId) -> Self {
+        let [high, low] = stream.station.to_be_bytes();
+        Self([0x03, 0, 0, high, low, stream.number])
     }
 
     /// Whether the address is a group address (IEEE 802-2014, 8.2.2: the I/G bit).

@@ -85,6 +85,11 @@ pub struct StreamId {
 const OF_A_STREAM: u64 = 1 << 63;
 
 impl StreamId {
+    /// The stream with the number `number` at a station.
+    pub const fn new(station: usize, number: usize) -> Self {
+        Self { station: station as u16, number: number as u8 }
+    }
+
     /// The ID of the stream's first frame. Later frames have the next IDs.
     pub const fn first_frame(self) -> u64 {
         OF_A_STREAM | (self.station as u64) << 48 | (self.number as u64) << 40

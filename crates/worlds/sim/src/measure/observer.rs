@@ -79,8 +79,9 @@ pub trait Observer {
     /// A frame or fragment begins on a wire, or is interrupted.
     fn line(&mut self, at: Instant, point: Point, event: &LineEvent) {}
 
-    /// A frame of a stream has arrived at its station.
-    fn arrival(&mut self, at: Instant, frame: &Frame) {}
+    /// A frame of a stream, or a copy of it, has arrived at a listener: the station with the number
+    /// `station`.
+    fn arrival(&mut self, at: Instant, station: usize, frame: &Frame) {}
 
     /// An mPacket (IEEE 802.3-2022, 99.3), preamble to FCS or mCRC, whose first bit passed at
     /// `at`: each packet on a wire whose sender supports preemption. A preemptable frame or

@@ -50,8 +50,15 @@ pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
         ensure(station.tx_ring > 0, format!("station {number}: tx_ring is 0; the minimum is 1"))?;
         let few = station.traffic.len() <= MAX_STREAMS;
         ensure(few, format!("station {number}: more than {MAX_STREAMS} streams"))?;
-        let known = station.traffic.iter().all(|traffic| traffic.to < config.stations.len());
-        ensure(known, format!("station {number}: its traffic has an unknown destination"))?;
+        for traffic in &station.traffic {
+            let to: Vec<usize> = traffic.listeners.iter().map(|to| to.station).collect();
+            let known = to.iter().all(|to| *to < config.stations.len());
+            ensure(known, format!("station {number}: its traffic has an unknown destination"))?;
+            let once = to.iter().collect::<BTreeSet<_>>().len() == to.len();
+            let others = once && !to.is_empty() && !to.contains(&number);
+            let reason = "a stream needs other stations, each once, as destinations";
+            ensure(others, format!("station {number}: {reason}"))?;
+        }
     }
     let (stations, bridges) = (config.stations.len(), config.bridges.len());
     config.time.as_ref().map_or(Ok(()), |time| time.check(stations, bridges))

@@ -4,6 +4,7 @@ use super::CableDirection;
 use super::TimeConfig;
 use super::paths::StreamConfig;
 use super::record::Recorder;
+use super::routes::Path;
 use super::wiring::Wiring;
 use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::Tagging;
@@ -72,11 +73,33 @@ pub struct StationConfig {
     pub traffic: Vec<TrafficConfig>,
 }
 
+/// A station that receives a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// The station.
+    pub station: usize,
+    /// The path from the sender. The paths of all listeners form a tree. `None`: the tree of the
+    /// network.
+    pub path: Option<Path>,
+    /// Deadline of each frame. Frames that arrive later or are lost count as late.
+    pub deadline: Option<Duration>,
+}
+
+impl Listener {
+    /// A listener on the tree of the network, without deadline.
+    pub const fn new(station: usize) -> Self {
+        Self { station, path: None, deadline: None }
+    }
+}
+
 /// Background traffic of a station.
 #[derive(Clone, Debug)]
 pub struct TrafficConfig {
-    /// The destination station.
-    pub to: usize,
+    /// The stations that receive the stream: at least one, each once.
+    pub listeners: Vec<Listener>,
+    /// The destination, a group address. `None`: the address of the only listener, or an address of
+    /// the stream if it has several listeners or a path.
+    pub group: Option<Mac>,
     /// Bytes per frame, header to FCS, without tag.
     pub length: usize,
     /// Priority, 0 to 7.
@@ -98,18 +121,17 @@ pub struct TrafficConfig {
     /// Whether times are by the station's own clock, if the station has one. Otherwise they are in
     /// true time.
     pub own_clock: bool,
-    /// Deadline of each frame. Frames that arrive later or are lost count as late.
-    pub deadline: Option<Duration>,
     /// Seed of random intervals.
     pub seed: u64,
 }
 
 impl TrafficConfig {
-    /// A stream of single frames from time zero on, without end and deadline.
+    /// A stream of single frames to a station from time zero on, without end.
     pub fn new(to: usize, length: usize, priority: u8, pattern: Pattern) -> Self {
-        let (burst, start, stop, deadline, seed) = (1, Instant::ZERO, None, None, 0);
+        let (burst, start, stop, seed) = (1, Instant::ZERO, None, 0);
         Self {
-            to,
+            listeners: vec![Listener::new(to)],
+            group: None,
             length,
             priority,
             pattern,
@@ -119,7 +141,6 @@ impl TrafficConfig {
             start,
             stop,
             own_clock: true,
-            deadline,
             seed,
         }
     }
@@ -249,10 +270,21 @@ impl StationConfig {
 }
 
 impl TrafficConfig {
-    pub(super) fn source(&self, station: usize, number: usize) -> traffic::Config {
+    /// The group address of the stream `id`; `None` if the frames have the listener's address.
+    pub fn group(&self, id: StreamId) -> Option<Mac> {
+        let own = self.listeners.len() > 1 || self.listeners[0].path.is_some();
+        self.group.or_else(|| own.then(|| Mac::group(id)))
+    }
+
+    /// The destination address of the stream `id`.
+    pub fn destination(&self, id: StreamId) -> Mac {
+        self.group(id).unwrap_or_else(|| mac(self.listeners[0].station))
+    }
+
+    pub(super) fn source(&self, id: StreamId) -> traffic::Config {
         traffic::Config {
-            source: mac(station),
-            destination: mac(self.to),
+            source: mac(id.station.into()),
+            destination: self.destination(id),
             length: self.length,
             priority: self.priority,
             pattern: self.pattern,
@@ -263,7 +295,7 @@ impl TrafficConfig {
             stop: self.stop,
             own_clock: self.own_clock,
             seed: self.seed,
-            first_id: StreamId { station: station as u16, number: number as u8 }.first_frame(),
+            first_id: id.first_frame(),
         }
     }
 }
@@ -274,6 +306,7 @@ impl BridgeConfig {
         seed: u64,
         number: usize,
         streams: Vec<Handling>,
+        groups: Vec<(Mac, Vec<usize>)>,
         wiring: &Wiring<'_>,
     ) -> bridge::Config {
         let port = |(port, config): (usize, &port::Config)| {
@@ -299,6 +332,7 @@ impl BridgeConfig {
             jitter: self.jitter,
             seed: Random::for_component(seed, &format!("bridge {number}")).bits(),
             addresses: addresses.collect(),
+            groups,
             learns: false,
             forwards: ports.map(is_in_tree).collect(),
             streams,

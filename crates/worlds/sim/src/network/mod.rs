@@ -11,6 +11,7 @@ mod power;
 mod queues;
 mod raw;
 mod record;
+mod routes;
 mod streams;
 mod time;
 mod timeline;
@@ -19,8 +20,8 @@ mod watch;
 mod wiring;
 
 pub use config::{
-    BridgeConfig, BridgeOutage, CableConfig, CableEnd, MAX_CABLES, MAX_STATIONS, MAX_STREAMS,
-    NetworkConfig, StationConfig, TrafficConfig, ip, mac,
+    BridgeConfig, BridgeOutage, CableConfig, CableEnd, Listener, MAX_CABLES, MAX_STATIONS,
+    MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig, ip, mac,
 };
 
 use crate::ethernet::port::Admission;
@@ -41,9 +42,10 @@ pub use handled::Handled;
 use paths::Handlings;
 pub use paths::StreamConfig;
 use record::Recorder;
+pub use routes::{Path, ShortestPaths};
 use std::collections::VecDeque;
-pub use streams::StreamReport;
 use streams::Streams;
+pub use streams::{ListenerReport, StreamReport};
 pub use time::{
     ClockNode, ClockReport, EdgeReport, MeasuredSample, OffsetSample, TimeConfig, TimeReport,
     is_ptp, lost_bytes,
@@ -137,6 +139,7 @@ impl Network {
         check::network(config)?;
         let wiring = config.wiring();
         let mut handlings = Handlings::from_wiring(&wiring)?;
+        let mut groups = wiring.groups()?;
         let directions = config::directions(config, &stations, bridges);
         let ends = |place: CableEnd| {
             // Direction 2n goes from a to b.
@@ -157,7 +160,9 @@ impl Network {
                     handlings.stations.remove(&number).unwrap_or_default(),
                 ))
                 .with_processor(station.processor.map(Processor::new)),
-                sources: sources.map(|(n, t)| Source::new(t.source(number, n))).collect(),
+                sources: sources
+                    .map(|(at, traffic)| Source::new(traffic.source(StreamId::new(number, at))))
+                    .collect(),
                 waiting: vec![VecDeque::new(); station.traffic.len()],
                 overflowed: 0,
                 streams_first: false,
@@ -173,6 +178,8 @@ impl Network {
             let ports = 0..bridge.ports.len();
             let cables = ports.map(|port| ends(CableEnd::Bridge(number, port)));
             let streams = handlings.bridges.remove(&number).unwrap_or_default();
+            let groups = std::mem::take(&mut groups[number]).into_iter();
+            let groups = groups.map(|(mac, ports)| (mac, ports.into_iter().collect())).collect();
             let here = config.bridge_outages.iter().filter(|outage| outage.bridge == number);
             let changes = here.flat_map(|outage| {
                 std::iter::once((outage.from, false)).chain(outage.until.map(|until| (until, true)))
@@ -183,7 +190,7 @@ impl Network {
                 cables: cables.collect(),
                 delay: bridge.delay,
                 outages,
-                bridge: Bridge::new(bridge.machine(seed, number, streams, &wiring)),
+                bridge: Bridge::new(bridge.machine(seed, number, streams, groups, &wiring)),
             }
         });
         let bridges = switching.collect();
@@ -483,9 +490,11 @@ impl Station {
                 }
                 nic::Output::ToHost(frame) if StreamId::of_frame(frame.id).is_some() => {
                     let shows = time.map(|time| time.shows(number, now));
-                    streams.receive(now, &frame, shows);
-                    if let Some(observer) = context.observer {
-                        observer.arrival(now, &frame);
+                    let known = streams.receive(now, number, &frame, shows);
+                    if let Some(observer) = context.observer
+                        && known
+                    {
+                        observer.arrival(now, number, &frame);
                     }
                 }
                 nic::Output::ToHost(frame) if raw::is_raw(&frame) => {

@@ -6,6 +6,7 @@ use tsn::frer::{Algorithm, rtag};
 use tsn::psfp;
 
 use super::config::CableEnd;
+use super::routes::Path;
 use super::tree::Place;
 use super::wiring::Wiring;
 use crate::ensure;
@@ -19,12 +20,12 @@ pub struct StreamConfig {
     pub identification: Identification,
     /// The sending station.
     pub from: usize,
-    /// The destination station. `None`, only without paths: any station.
-    pub to: Option<usize>,
-    /// For each path, the bridges from sender to destination in order. A bridge where paths
-    /// separate replicates frames. Empty: frames are forwarded by address.
-    pub paths: Vec<Vec<usize>>,
-    /// Where copies are discarded: bridges, or the destination station.
+    /// The destination stations. Empty, only without paths: any station.
+    pub to: Vec<usize>,
+    /// Paths from the sender to destinations. A node where paths separate replicates frames. Empty:
+    /// frames are forwarded by address.
+    pub paths: Vec<Path>,
+    /// Where copies are discarded: bridges, or destination stations.
     pub eliminate: Vec<(Place, Recover)>,
     /// The node that numbers the frames: the sending station, or a bridge on all paths. Not used if
     /// `eliminate` is empty.
@@ -81,25 +82,6 @@ impl StreamConfig {
         self.handlings(wiring, 0).map(drop)
     }
 
-    /// The nodes of a path, including both stations.
-    pub fn nodes(&self, path: &[usize]) -> Vec<Place> {
-        let ends = [Some(self.from), self.to].map(|end| end.map(Place::Station));
-        let bridges = path.iter().map(|bridge| Place::Bridge(*bridge));
-        ends[0].into_iter().chain(bridges).chain(ends[1]).collect()
-    }
-
-    /// The cables of a path in order: for each cable the sending and the receiving end.
-    ///
-    /// # Errors
-    /// Two successive nodes without a cable between them.
-    pub fn hops(&self, wiring: &Wiring<'_>, path: &[usize]) -> Result<Vec<[CableEnd; 2]>, String> {
-        let pair = |pair: &[Place]| {
-            let found = wiring.between(pair[0], pair[1]).map(|(_, ends)| ends);
-            found.ok_or_else(|| format!("no cable leads from {} to {}", pair[0], pair[1]))
-        };
-        self.nodes(path).windows(2).map(pair).collect()
-    }
-
     /// Bytes that the R-TAG adds to each frame; 0 without elimination.
     pub fn tag_length(&self) -> usize {
         if self.eliminate.is_empty() { 0 } else { rtag::LENGTH }
@@ -117,7 +99,6 @@ impl StreamConfig {
         let parts = self.parts(wiring)?;
         self.check_places(wiring, &parts)?;
         let numbers = (!self.eliminate.is_empty()).then_some(self.numbers);
-        let listener = self.to.map(Place::Station);
         let mut places: BTreeSet<Place> = parts.keys().map(|at| Place::Bridge(*at)).collect();
         places.extend(self.filters.iter().map(|(at, _)| Place::Bridge(*at)));
         places.extend(self.eliminate.iter().map(|(at, _)| *at).chain(numbers));
@@ -133,8 +114,8 @@ impl StreamConfig {
                 Place::Station(_) => (None, None),
             };
             let recover = self.recover(place);
-            let last = part.is_some_and(|part| part.leads_to(wiring, place, listener));
-            let tells = listener.is_some_and(|at| self.recover(at).is_some());
+            let last = part.is_some_and(|part| part.leads_to(wiring, place, &self.to));
+            let tells = self.to.iter().any(|at| self.recover(Place::Station(*at)).is_some());
             let routes = part.map_or_else(Vec::new, |part| part.routes(recover.is_some()));
             let handling = Handling {
                 stream,
@@ -154,16 +135,19 @@ impl StreamConfig {
     fn parts(&self, wiring: &Wiring<'_>) -> Result<BTreeMap<usize, Part>, String> {
         let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
         for path in &self.paths {
-            let nodes = self.nodes(path).into_iter().collect::<BTreeSet<_>>().len();
-            ensure(nodes == path.len() + 2, "a path passes a bridge twice".to_owned())?;
-            for pair in self.hops(wiring, path)?.windows(2) {
-                let ([_, CableEnd::Bridge(at, received)], [CableEnd::Bridge(_, sent), _]) =
+            let hops = wiring.hops(self.from, path)?;
+            let nodes: BTreeSet<Place> = hops.iter().map(|[_, end]| end.node()).collect();
+            ensure(nodes.len() == hops.len(), "a path passes a bridge twice".to_owned())?;
+            let end = hops.last().map(|[_, end]| end.node());
+            let arrives = self.to.iter().any(|to| end == Some(Place::Station(*to)));
+            ensure(arrives, "a path does not lead to a destination".to_owned())?;
+            for pair in hops.windows(2) {
+                if let ([_, CableEnd::Bridge(at, received)], [CableEnd::Bridge(_, sent), _]) =
                     (pair[0], pair[1])
-                else {
-                    return Err("a path passes a station; only bridges are allowed".to_owned());
-                };
-                let part = parts.entry(at).or_insert(Part { routes: BTreeMap::new() });
-                part.routes.entry(received).or_default().insert(sent);
+                {
+                    let part = parts.entry(at).or_insert(Part { routes: BTreeMap::new() });
+                    part.routes.entry(received).or_default().insert(sent);
+                }
             }
         }
         Ok(parts)
@@ -177,21 +161,24 @@ impl StreamConfig {
         let network = wiring.network;
         let known = |station: usize| station < network.stations.len();
         ensure(
-            known(self.from) && self.to.is_none_or(known),
+            known(self.from) && self.to.iter().all(|to| known(*to)),
             "its station does not exist".to_owned(),
         )?;
-        let leads = self.to.is_some() || self.paths.is_empty();
+        let leads = !self.to.is_empty() || self.paths.is_empty();
         ensure(leads, "a stream with paths needs a destination station".to_owned())?;
         for (place, _) in &self.eliminate {
             let on = match place {
                 Place::Bridge(at) => parts.contains_key(at),
-                Place::Station(at) => self.to == Some(*at),
+                Place::Station(at) => self.to.contains(at),
             };
             ensure(on, format!("{place} eliminates duplicates, but is on no path of the stream"))?;
         }
         let numbers = match self.numbers {
             Place::Station(at) => at == self.from,
-            Place::Bridge(at) => self.paths.iter().all(|path| path.contains(&at)),
+            Place::Bridge(_) => self.paths.iter().all(|path| {
+                let hops = wiring.hops(self.from, path).unwrap_or_default();
+                hops.iter().any(|[_, end]| end.node() == self.numbers)
+            }),
         };
         let first = format!("{} numbers the frames, but is not on every path", self.numbers);
         ensure(numbers || self.eliminate.is_empty(), first)?;
@@ -263,12 +250,13 @@ impl Part {
         self.routes.iter().map(route).collect()
     }
 
-    /// Whether the cables at all output ports lead to the node `to`.
-    fn leads_to(&self, wiring: &Wiring<'_>, from: Place, to: Option<Place>) -> bool {
+    /// Whether the cables at all output ports lead to these stations.
+    fn leads_to(&self, wiring: &Wiring<'_>, from: Place, to: &[usize]) -> bool {
         let Place::Bridge(at) = from else { return false };
         let mut sent = self.routes.values().flatten();
         sent.all(|port| {
-            wiring.across(CableEnd::Bridge(at, *port)).map(|(_, other)| other.node()) == to
+            let other = wiring.across(CableEnd::Bridge(at, *port)).map(|(_, other)| other.node());
+            matches!(other, Some(Place::Station(station)) if to.contains(&station))
         })
     }
 }

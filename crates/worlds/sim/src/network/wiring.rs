@@ -4,8 +4,8 @@
 use super::config::{CableEnd, NetworkConfig, ip, mac};
 use super::paths::StreamConfig;
 use super::tree::Place;
-use crate::ethernet::Tag;
 use crate::ethernet::streams::Header;
+use crate::ethernet::{Mac, Tag};
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 
@@ -22,6 +22,8 @@ pub struct Wiring<'a> {
     bridges: Vec<Vec<Across>>,
     /// The first cable between two nodes, and its ends.
     between: BTreeMap<(Place, Place), (usize, [CableEnd; 2])>,
+    /// For each node, stations first, its cables in order and the node at the other end.
+    ways: Vec<Vec<(usize, usize)>>,
     /// Whether each cable is part of the tree.
     spanning: Vec<bool>,
     /// For each node, stations first: the distance from the root of its tree in cables, and the
@@ -52,6 +54,7 @@ impl NetworkConfig {
             stations: vec![None; self.stations.len()],
             bridges: self.bridges.iter().map(|bridge| vec![None; bridge.ports.len()]).collect(),
             between: BTreeMap::new(),
+            ways: vec![Vec::new(); self.stations.len() + self.bridges.len()],
             spanning: Vec::new(),
             up: Vec::new(),
             streams: vec![Vec::new(); self.stations.len()],
@@ -63,6 +66,8 @@ impl NetworkConfig {
                     CableEnd::Bridge(bridge, port) => &mut wiring.bridges[bridge][port],
                 };
                 here.get_or_insert((number, to));
+                let [node, other] = [from, to].map(|end| wiring.number(end.node()));
+                wiring.ways[node].push((number, other));
                 let ends = wiring.between.entry((from.node(), to.node()));
                 ends.or_insert((number, [from, to]));
             }
@@ -82,6 +87,16 @@ impl<'a> Wiring<'a> {
             Place::Station(station) => station,
             Place::Bridge(bridge) => self.stations.len() + bridge,
         }
+    }
+
+    /// For each node, stations first, its cables in order and the node at the other end.
+    pub(super) fn ways(&self) -> &[Vec<(usize, usize)>] {
+        &self.ways
+    }
+
+    /// Whether the node with this number in [`Self::ways`] is a station.
+    pub(super) fn is_station(&self, node: usize) -> bool {
+        node < self.stations.len()
     }
 
     /// Determines the cables of the tree, and the cable of each node towards the root.
@@ -177,16 +192,21 @@ impl<'a> Wiring<'a> {
         stations
     }
 
-    /// The first stream that matches frames from one station to another with the sender's
-    /// `priority`. `None` if no stream matches, or if the stream has no paths. Treats all frames as
-    /// TCP, the only simulated protocol with IP addresses.
-    pub fn stream_of(&self, from: usize, to: usize, priority: u8) -> Option<&'a StreamConfig> {
+    /// The first stream that matches frames from a station to an address with the sender's
+    /// `priority`. `None` if no stream matches, or if the stream has no paths. Treats all frames to
+    /// the station `to` as TCP, the only simulated protocol with IP addresses.
+    pub fn stream_of(
+        &self,
+        from: usize,
+        destination: Mac,
+        to: usize,
+        priority: u8,
+    ) -> Option<&'a StreamConfig> {
         let tag = self.network.stations[from].tagging.map(|tagging| Tag {
             pcp: tagging.pcp_of_priority[usize::from(priority)],
             vid: tagging.vid,
         });
-        let header =
-            Header { destination: mac(to), source: mac(from), tag, ip: Some([ip(from), ip(to)]) };
+        let header = Header { destination, source: mac(from), tag, ip: Some([ip(from), ip(to)]) };
         let mut own = self.streams[from].iter().map(|stream| &self.network.streams[*stream]);
         own.find(|stream| stream.identification.matches(&header))
             .filter(|stream| !stream.paths.is_empty())

@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(report.streams.len(), 26 * STREAMS.len());
         for (number, stream) in report.streams.iter().enumerate() {
             let (priority, length, us, hops) = STREAMS[number % STREAMS.len()];
-            assert!(stream.lost == 0 && stream.sent - stream.arrived <= 8, "{stream:?}");
+            assert!(stream.lost() == 0 && stream.sent - stream.arrived() <= 8, "{stream:?}");
             if priority != 0 {
                 // The first station sends one additional frame at time 0.
                 assert!(stream.sent.abs_diff(50_000 / us) <= 1, "{stream:?}");
@@ -108,7 +108,7 @@ mod tests {
             let least = (wire + CABLE).as_ps() * (hops + 2)
                 + BRIDGE.as_ps() * (hops + 1)
                 + STATION.as_ps() * 2;
-            assert!(stream.latency.quantile_ns(0.0) >= least / 1000, "{stream:?}");
+            assert!(stream.latency().quantile_ns(0.0) >= least / 1000, "{stream:?}");
         }
     }
 }

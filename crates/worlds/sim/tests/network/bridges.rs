@@ -15,6 +15,7 @@ fn bridge(mode: Mode, rates: &[Rate]) -> Config {
         jitter: Duration::ZERO,
         seed: 1,
         addresses: (0..rates.len()).map(|port| (Mac::local(port as u32), port)).collect(),
+        groups: Vec::new(),
         learns: false,
         forwards: Vec::new(),
         streams: Vec::new(),

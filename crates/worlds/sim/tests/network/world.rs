@@ -49,6 +49,7 @@ impl Plan {
             jitter: Duration::ZERO,
             seed: 7,
             addresses: vec![(mac(0), 0), (mac(1), 1)],
+            groups: Vec::new(),
             learns: false,
             forwards: Vec::new(),
             streams: Vec::new(),

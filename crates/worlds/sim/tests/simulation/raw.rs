@@ -153,7 +153,7 @@ fn a_shaped_tunnel_does_not_hold_a_stream_of_its_priority() {
         let each = Pattern::Periodic(Duration::from_us(997));
         host.traffic.push(TrafficConfig::new(1, 200, PRIORITY, each));
         let report = run(&plan);
-        let longest = report.streams[0].latency.longest();
+        let longest = report.streams[0].latency().longest();
         // Two lines of 212 bytes, two cables, the interfaces, and the bridge.
         let plain = Duration::from_ns(2 * 212 * 80 + 2 * 50 + 3 * 300 + 1_500);
         let most = plain + Duration::from_ns(2 * 1_542 * 80);

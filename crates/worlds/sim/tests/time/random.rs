@@ -83,7 +83,7 @@ proptest! {
             );
         }
         let streams = report.streams.iter();
-        prop_assert!(streams.clone().all(|stream| stream.lost == 0));
+        prop_assert!(streams.clone().all(|stream| stream.lost() == 0));
         prop_assert_eq!(streams.count(), if shape.len() > 1 { shape.len() } else { 0 });
     }
 }

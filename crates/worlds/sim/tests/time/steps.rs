@@ -33,11 +33,11 @@ const DIRECT: Duration = Duration::from_ns(76 * 8 + 50);
 fn a_frozen_gate_stalls_its_stream() {
     let report = stepped(StepPolicy::Frozen, false);
     let stream = &report.streams[0];
-    assert_eq!((stream.sent, stream.lost), (100, 0));
+    assert_eq!((stream.sent, stream.lost()), (100, 0));
     let late = Duration::from_us(4_700) + DIRECT;
-    assert_eq!(stream.latency.longest(), late);
-    assert_eq!(stream.latency.summary().min_ns, DIRECT.as_ns());
-    let stalled = stream.measured.iter().map(|sample| sample.truly[1]).max();
+    assert_eq!(stream.latency().longest(), late);
+    assert_eq!(stream.latency().summary().min_ns, DIRECT.as_ns());
+    let stalled = stream.listeners[0].measured.iter().map(|sample| sample.truly[1]).max();
     assert_eq!(stalled, Some(late.as_ps() as i64));
 }
 
@@ -48,7 +48,7 @@ fn rederived_gates_follow_the_clock() {
     let report = stepped(StepPolicy::Rederived, false);
     // The clock shows n * 1 ms - 5.2 ms: 300 us into a cycle, 200 us before the next window.
     let late = Duration::from_us(200) + DIRECT;
-    assert_eq!(report.streams[0].latency.longest(), late);
+    assert_eq!(report.streams[0].latency().longest(), late);
 }
 
 /// A talker that follows the same clock sends nothing for the length of the step, and then sends in
@@ -56,10 +56,10 @@ fn rederived_gates_follow_the_clock() {
 #[test]
 fn a_talker_of_the_same_clock_waits() {
     let report = stepped(StepPolicy::Rederived, true);
-    assert_eq!(report.streams[0].latency.longest(), DIRECT);
+    assert_eq!(report.streams[0].latency().longest(), DIRECT);
     assert_eq!(report.streams[0].sent, 100 - 5);
     // The receiver's measurement is wrong by the difference of the clocks.
-    let last = report.streams[0].measured.last().unwrap();
+    let last = report.streams[0].listeners[0].measured.last().unwrap();
     assert_eq!(last.measured[1] - last.truly[1], 5_200_000_000);
     assert_eq!(report.time_of_nodes.unwrap().clocks[0].steps.len(), 1);
 }
@@ -77,7 +77,7 @@ fn a_clock_ahead_begins_where_it_is() {
     let traffic = TrafficConfig { start, ..TrafficConfig::new(1, 64, 0, pattern) };
     net.tree.stream(from, traffic);
     let report = net.run(Duration::from_ms(100), Vec::new());
-    assert_eq!((report.streams[0].sent, report.streams[0].latency.longest()), (100, DIRECT));
-    let measured = report.streams[0].measured[0].measured[0];
+    assert_eq!((report.streams[0].sent, report.streams[0].latency().longest()), (100, DIRECT));
+    let measured = report.streams[0].listeners[0].measured[0].measured[0];
     assert_eq!(measured, DIRECT.as_ps() as i64 - 1_000_000_000_000);
 }

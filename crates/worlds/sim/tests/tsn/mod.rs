@@ -35,6 +35,8 @@ struct Seen {
     busy: Vec<(usize, Instant, Instant, Carried)>,
     /// Frames that arrived at their stations.
     arrived: Vec<(Instant, Frame)>,
+    /// The stations at which the frames of `arrived` arrived.
+    listeners: Vec<usize>,
 }
 
 /// The kind of a transmission on a wire.
@@ -101,8 +103,10 @@ impl Observer for Watch {
         }
     }
 
-    fn arrival(&mut self, at: Instant, frame: &Frame) {
-        self.seen.borrow_mut().arrived.push((at, frame.clone()));
+    fn arrival(&mut self, at: Instant, station: usize, frame: &Frame) {
+        let mut seen = self.seen.borrow_mut();
+        seen.arrived.push((at, frame.clone()));
+        seen.listeners.push(station);
     }
 }
 

@@ -29,7 +29,7 @@ fn filtered(filter: psfp::Config) -> StreamConfig {
     StreamConfig {
         identification: Identification::Source { source: mac(1), vlan: Some(1) },
         from: 1,
-        to: None,
+        to: Vec::new(),
         paths: Vec::new(),
         eliminate: Vec::new(),
         numbers: Place::Station(1),
@@ -41,14 +41,14 @@ fn run(babble_us: u64, streams: Vec<StreamConfig>) -> (Report, [u64; 2], Option<
     let (mut tree, ids) = star(Duration::from_us(babble_us));
     tree.network().streams = streams;
     let (report, _) = observed(&config(&mut tree, Duration::from_ms(100)));
-    let arrived = ids.map(|id| report.stream(id).expect("it is there").arrived);
+    let arrived = ids.map(|id| report.stream(id).expect("it is there").arrived());
     let counters = report.handled.first().and_then(|handled| handled.counters.filter);
     (report, arrived, counters)
 }
 
 /// The longest latency of the good stream, in microseconds.
 fn worst(report: &Report) -> u64 {
-    report.streams[0].latency.summary().max_ns / 1_000
+    report.streams[0].latency().summary().max_ns / 1_000
 }
 
 /// 1500 bytes every 122 us are 98 Mb/s. The meter passes 20 Mb/s.
@@ -115,7 +115,7 @@ fn a_stream_gate_gives_another_priority() {
     let (report, seen) = observed(&config(&mut tree, Duration::from_ms(100)));
     // A good frame waits for at most one frame of 1504 bytes with preamble and gap: 121.92 us.
     let plain = 2 * (200 + 4 + 8) * 80 + 2 * 50 + 2_000;
-    assert!(report.streams[0].latency.summary().max_ns <= plain + 121_920);
+    assert!(report.streams[0].latency().summary().max_ns <= plain + 121_920);
     let tags = seen.sent.iter().filter_map(|sent| sent.frame.frame.tag);
     assert!(tags.clone().count() > 100 && tags.into_iter().all(|Tag { pcp, .. }| pcp == 5));
 }

@@ -4,14 +4,18 @@ use super::laws::{self, Run};
 use super::*;
 use proptest::prelude::*;
 use sim::ethernet::port::{self, Algorithm, Ats, Committed, Counted, CreditBased, Preemption};
+use sim::network::Listener;
+use std::collections::BTreeSet;
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
 use tsn::{Clock, Cqf, Entry, GateControlList, GateStates, Gates, Operation};
 
-/// A stream. Its ends are numbers, taken modulo the number of stations.
+/// A stream. Its ends are numbers, taken modulo the number of stations; those of the listeners
+/// begin with the station after the sender. Equal ones are one listener.
 #[derive(Clone, Debug)]
 struct AnyStream {
-    ends: (usize, usize),
+    from: usize,
+    to: Vec<usize>,
     length: usize,
     priority: u8,
     interval_us: u64,
@@ -53,7 +57,8 @@ struct AnyList {
 
 prop_compose! {
     fn any_stream()(
-        ends in any::<(usize, usize)>(),
+        from in any::<usize>(),
+        to in prop::collection::vec(any::<usize>(), 1..4),
         length in 64usize..=1518,
         priority in 0u8..8,
         interval_us in 5u64..200,
@@ -61,7 +66,7 @@ prop_compose! {
         burst in 1u32..4,
         start_ns in 0u64..200_000,
     ) -> AnyStream {
-        AnyStream { ends, length, priority, interval_us, poisson, burst, start_ns }
+        AnyStream { from, to, length, priority, interval_us, poisson, burst, start_ns }
     }
 }
 
@@ -198,8 +203,9 @@ fn preempting(tree: &mut Tree, cable: usize, hold_ns: u64, enabled: bool) {
 
 impl AnyStream {
     fn add(&self, tree: &mut Tree, stations: &[Place], seed: u64) {
-        let from = self.ends.0 % stations.len();
-        let to = (from + 1 + self.ends.1 % (stations.len() - 1)) % stations.len();
+        let from = self.from % stations.len();
+        let other = |to: &usize| (from + 1 + to % (stations.len() - 1)) % stations.len();
+        let to: BTreeSet<usize> = self.to.iter().map(other).collect();
         let interval = Duration::from_us(self.interval_us);
         let pattern = match self.poisson {
             true => Pattern::Poisson(interval),
@@ -209,7 +215,8 @@ impl AnyStream {
             burst: self.burst,
             start: Instant::from_ns(self.start_ns),
             seed,
-            ..TrafficConfig::new(to, self.length, self.priority, pattern)
+            listeners: to.into_iter().map(Listener::new).collect(),
+            ..TrafficConfig::new(0, self.length, self.priority, pattern)
         };
         tree.stream(stations[from], stream);
     }

@@ -23,7 +23,7 @@ fn run_ends_after_runtime_and_counts_frames_under_way() {
     let (report, seen) = observed(&config(&mut tree, runtime));
     assert_eq!(report.time, Instant::ZERO + runtime);
     let counts = report.stream(stream).expect("it is there");
-    assert_eq!((counts.sent, counts.arrived, counts.lost), (3, 3, 0));
+    assert_eq!((counts.sent, counts.arrived(), counts.lost()), (3, 3, 0));
     assert_eq!(seen.sent.len(), 6);
     assert_eq!(seen.arrived.len(), 3);
     // Two lines of 8 + 64 bytes and 4 of the tag, two cables, and the bridge.
@@ -35,7 +35,7 @@ fn run_ends_after_runtime_and_counts_frames_under_way() {
     // This run ends 1 ns after the start of the last frame.
     let (cut, _) = observed(&config(&mut tree, Duration::from_ns(2_000_001)));
     let counts = cut.stream(stream).expect("it is there");
-    assert_eq!((counts.sent, counts.arrived, counts.lost), (3, 2, 0));
+    assert_eq!((counts.sent, counts.arrived(), counts.lost()), (3, 2, 0));
 }
 
 /// Up to 1000 frames of a stream wait in the station. The port counts further frames.
@@ -45,7 +45,7 @@ fn frames_without_room_in_their_station_are_counted_at_its_port() {
     tree.network().stations[0].traffic[0].burst = 1_500;
     let (report, _) = observed(&config(&mut tree, Duration::from_us(900)));
     let counts = report.stream(stream).expect("it is there");
-    assert_eq!((counts.sent, counts.lost), (1_500, 500));
+    assert_eq!((counts.sent, counts.lost()), (1_500, 500));
     assert_eq!((report.queues[0].dropped, report.queues[0].offered), (500, counts.sent));
 }
 

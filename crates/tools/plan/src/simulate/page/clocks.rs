@@ -135,20 +135,19 @@ fn measured(page: &mut Page, subject: &Subject<'_>) {
         ("clocks apart by up to", Right),
     ]);
     let mut any = false;
-    for (name, id) in subject.words.streams {
-        let Some(stream) = subject.report.stream(*id) else { continue };
+    for (name, _, own) in subject.words.stream_rows(subject.report) {
         let ends = |range: fn(&sim::network::MeasuredSample) -> [i64; 2]| {
-            let least = stream.measured.iter().map(|sample| range(sample)[0]).min()?;
-            Some((least, stream.measured.iter().map(|sample| range(sample)[1]).max()?))
+            let least = own.measured.iter().map(|sample| range(sample)[0]).min()?;
+            Some((least, own.measured.iter().map(|sample| range(sample)[1]).max()?))
         };
         let (Some(truly), Some(seen)) = (ends(|s| s.truly), ends(|s| s.measured)) else { continue };
-        let apart = stream.measured.iter().flat_map(|sample| {
+        let apart = own.measured.iter().flat_map(|sample| {
             [0, 1].map(|end| (sample.measured[end] - sample.truly[end]).unsigned_abs())
         });
         let cells = [truly.0, truly.1, seen.0, seen.1].map(signed);
         let apart = time(apart.max().unwrap_or(0) as f64 / 1e3);
         any = true;
-        table.row(std::iter::once(name.clone()).chain(cells).chain([apart]).collect());
+        table.row(std::iter::once(name).chain(cells).chain([apart]).collect());
     }
     if any {
         page.text(

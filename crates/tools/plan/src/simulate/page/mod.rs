@@ -21,6 +21,7 @@ use report::{Align, Page, Table, shares, time};
 use sim::Config;
 use sim::ethernet::traffic::StreamId;
 use sim::measure::{Op, Pushed, Summary};
+use sim::network::{ListenerReport, StreamReport};
 use sim::world::{HostReport, Report};
 use std::path::PathBuf;
 
@@ -46,6 +47,27 @@ pub struct PageLabels<'a> {
     pub remarks: &'a [String],
     /// Results of other phases, if phases were tried.
     pub phases: Option<&'a PagePhases>,
+}
+
+impl PageLabels<'_> {
+    /// Returns each stream at each of its listeners, with its name: that of the stream, followed by
+    /// the station if there are several.
+    fn stream_rows<'r>(
+        &self,
+        report: &'r Report,
+    ) -> Vec<(String, &'r StreamReport, &'r ListenerReport)> {
+        let named = self.streams.iter().filter_map(|(name, id)| Some((name, report.stream(*id)?)));
+        let rows = named.flat_map(|(name, stream)| {
+            stream.listeners.iter().map(move |own| {
+                let name = match stream.listeners.len() {
+                    1 => name.clone(),
+                    _ => (self.named)(&format!("{name} at station {}", own.station)),
+                };
+                (name, stream, own)
+            })
+        });
+        rows.collect()
+    }
 }
 
 /// Results of trials with other phases.

@@ -7,7 +7,7 @@ use crate::simulate::report_data::{Kind, ReportData};
 use report::latency::Latency;
 use report::{Page, Tile, time};
 use sim::measure::Op;
-use sim::network::StreamReport;
+use sim::network::{ListenerReport, StreamReport};
 
 /// Adds the figures of all commands, or of all configuration reads.
 pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
@@ -22,7 +22,7 @@ pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
         let name = "requirements are met".to_owned();
         tiles.push(Tile { value, name, bad: met < required.len() });
     }
-    let lost: u64 = report.streams.iter().map(|stream| stream.lost).sum();
+    let lost: u64 = report.streams.iter().map(StreamReport::lost).sum();
     if lost > 0 {
         let name = "frames of streams lost".to_owned();
         tiles.push(Tile { value: lost.to_string(), name, bad: true });
@@ -59,13 +59,13 @@ fn tile(value: String, name: &str) -> Tile {
 
 fn streams(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
     let Subject { report, words, .. } = subject;
-    let arrived: u64 = report.streams.iter().map(|stream| stream.arrived).sum();
+    let arrived: u64 = report.streams.iter().map(StreamReport::arrived).sum();
     tiles.push(tile(arrived.to_string(), "frames of streams arrived"));
-    let max = |stream: &StreamReport| stream.latency.summary().max_ns;
-    let named = words.streams.iter().filter_map(|(name, id)| Some((name, report.stream(*id)?)));
-    if let Some((name, stream)) = named.max_by_key(|(_, stream)| max(stream)) {
+    let max = |own: &ListenerReport| own.latency.summary().max_ns;
+    let longest = words.stream_rows(report).into_iter().max_by_key(|(.., own)| max(own));
+    if let Some((name, _, own)) = longest {
         let name = format!("longest observed: stream {name}");
-        tiles.push(tile(time(max(stream) as f64), &name));
+        tiles.push(tile(time(max(own) as f64), &name));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Subject;
 use crate::simulate::{handled, requirements};
 use report::{Align, Page, Table, time};
-use sim::network::StreamReport;
+use sim::network::{ListenerReport, StreamReport};
 
 /// Adds the requirements of the plan, and overloads.
 pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
@@ -48,10 +48,7 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
         "From the application of the sender to that of the receiver. Backlog is the most that was \
          on the way at once.",
     );
-    page.table(&table(words.streams.iter().filter_map(|(name, id)| {
-        let found = report.stream(*id)?;
-        Some((name.as_str(), found))
-    })));
+    page.table(&table(words.stream_rows(report)));
 }
 
 /// Adds elimination and policing.
@@ -80,7 +77,7 @@ pub(super) fn handled(page: &mut Page, subject: &Subject<'_>) {
     }
 }
 
-fn table<'a>(streams: impl Iterator<Item = (&'a str, &'a StreamReport)>) -> Table {
+fn table(rows: Vec<(String, &StreamReport, &ListenerReport)>) -> Table {
     use Align::{Left, Right};
     let mut table = Table::new(&[
         ("stream", Left),
@@ -95,12 +92,12 @@ fn table<'a>(streams: impl Iterator<Item = (&'a str, &'a StreamReport)>) -> Tabl
         ("max − min", Right),
         ("backlog", Right),
     ]);
-    for (name, stream) in streams {
-        let s = stream.latency.summary();
-        let counts = [stream.sent, stream.arrived, stream.lost].map(|count| count.to_string());
+    for (name, stream, own) in rows {
+        let s = own.latency.summary();
+        let counts = [stream.sent, own.arrived, own.lost].map(|count| count.to_string());
         let times = [s.min_ns, s.p50_ns, s.p99_ns, s.p99_9_ns, s.max_ns, s.max_ns - s.min_ns];
         let backlog = format!("{} B", stream.backlog_bytes);
-        let cells = std::iter::once(name.to_owned()).chain(counts);
+        let cells = std::iter::once(name).chain(counts);
         let cells = cells.chain(times.map(|ns| time(ns as f64))).chain([backlog]);
         table.row(cells.collect());
     }

@@ -4,7 +4,7 @@ use crate::simulate::requirements::{Deadlines, Row, rows};
 use crate::simulate::{Observers, Shared};
 use crate::{Plan, Planned};
 use sim::World;
-use sim::network::StreamReport;
+use sim::network::{ListenerReport, StreamReport};
 use sim::world::Report;
 use std::collections::BTreeMap;
 
@@ -47,10 +47,11 @@ fn every_frame_arrives_or_is_lost() {
     ];
     for (name, more, expected) in cases {
         let (report, rows) = run(&planned(&format!("{stream}\nloss = \"5%\""), &more));
-        let [StreamReport { sent, arrived, lost, backlog_bytes, latency, .. }] =
-            &report.streams[..]
-        else {
+        let [StreamReport { sent, backlog_bytes, listeners, .. }] = &report.streams[..] else {
             panic!("{name}: one stream")
+        };
+        let [ListenerReport { arrived, lost, latency, .. }] = &listeners[..] else {
+            panic!("{name}: one listener")
         };
         assert_eq!(*sent, SENT, "{name}");
         assert_eq!(arrived + lost, *sent, "{name}: {lost} lost");
@@ -78,8 +79,8 @@ fn starved_stream_misses_its_deadline() {
     let (report, rows) = run(&planned);
     let stream = &report.streams[0];
     // One frame per cycle, of about 60 cycles.
-    assert_eq!((stream.sent, stream.lost), (200, 0));
-    assert!((55..70).contains(&stream.arrived), "{stream:?}");
+    assert_eq!((stream.sent, stream.lost()), (200, 0));
+    assert!((55..70).contains(&stream.arrived()), "{stream:?}");
     let row = &rows["stream t"];
     // The first two or three arrive in time. Frames that still wait are late.
     assert!(!row.holds && (195..200).contains(&row.late), "{row:?}");
