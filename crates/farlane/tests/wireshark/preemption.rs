@@ -24,7 +24,7 @@ fn preempting() -> Config {
     let port = port::Config { preemption: Some(preemption), ..port::Config::new(Rate::G1) };
     let network = &mut config.network;
     network.stations.push(network.stations[0].clone());
-    network.stations.iter_mut().for_each(|station| station.port = port.clone());
+    network.stations.iter_mut().for_each(|station| station.ports[0] = port.clone());
     let stream = TrafficConfig::new(0, 64, 7, Pattern::Periodic(Duration::from_us(4)));
     let stop = Some(Instant::from_ns(20_000_000));
     network.stations[2].traffic = vec![TrafficConfig { stop, ..stream }];
@@ -35,7 +35,7 @@ fn preempting() -> Config {
         jitter: Duration::ZERO,
     }];
     let cable =
-        |n| CableConfig::new(CableEnd::Station(n), CableEnd::Bridge(0, n), Duration::from_ns(50));
+        |n| CableConfig::new(CableEnd::station(n), CableEnd::Bridge(0, n), Duration::from_ns(50));
     network.cables = (0..3).map(cable).collect();
     config
 }

@@ -53,6 +53,11 @@ impl<'a> Section<'a> {
         self.keys().filter(|key| self.find(key.name).is_some())
     }
 
+    /// Returns whether the table can have a key.
+    pub fn knows(&self, key: &str) -> bool {
+        self.keys().any(|known| known.name == key)
+    }
+
     /// Returns a table inside this one; empty if it is not set.
     ///
     /// # Panics

@@ -23,12 +23,16 @@ pub fn gates(config: &Config, layout: &Layout) -> Result<(), KeyError> {
     let wiring = config.network.wiring();
     let mut mistakes = Mistakes::default();
     for flow in flows(config, &wiring, layout) {
+        if flow.way.is_empty() {
+            let message = format!("the network has no path for {}", flow.description);
+            mistakes.note(layout.places[0].fail(message));
+        }
         for egress in &flow.way {
             let Some(gates) = egress.gates else { continue };
             let frame: Duration = egress.rate.duration(PREAMBLE + flow.length);
             if gates.longest_wait(egress.queue, frame).is_none() {
                 let (origin, at) = match egress.place {
-                    CableEnd::Station(at) => (&layout.places[at], at),
+                    CableEnd::Station(at, _) => (&layout.places[at], at),
                     CableEnd::Bridge(at, port) => {
                         (&layout.port_places[at][port], config.network.stations.len() + at)
                     }

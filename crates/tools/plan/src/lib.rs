@@ -364,7 +364,7 @@ impl Planned {
     /// Returns the ends of a cable in the plan's names: `A to B`.
     pub fn cable_name(&self, cable: usize) -> String {
         let name = |end| match end {
-            CableEnd::Station(station) => self.stations[station].as_str(),
+            CableEnd::Station(station, _) => self.stations[station].as_str(),
             CableEnd::Bridge(bridge, _) => self.bridges[bridge].as_str(),
         };
         let cable = &self.config.network.cables[cable];
@@ -379,12 +379,12 @@ impl Planned {
     pub fn wire(&self, port: &str) -> Result<usize, String> {
         let network = &self.config.network;
         let name = |place: CableEnd| match place {
-            CableEnd::Station(station) => self.stations[station].as_str(),
+            CableEnd::Station(station, _) => self.stations[station].as_str(),
             CableEnd::Bridge(bridge, _) => self.bridges[bridge].as_str(),
         };
         let all = (0..2 * network.cables.len()).filter_map(|wire| {
             let (from, to) = simulate::places::wire(network, wire)?;
-            let alone = matches!(from, CableEnd::Station(_)).then(|| name(from));
+            let alone = matches!(from, CableEnd::Station(..)).then(|| name(from));
             Some((wire, format!("{}:{}", name(from), name(to)), alone))
         });
         let all: Vec<_> = all.collect();

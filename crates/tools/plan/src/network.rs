@@ -15,7 +15,7 @@ use super::workload::any;
 use keys::{KeyError, Kind, Mistakes, Names, Origin, Section, all, both, set_fields};
 use sim::Config;
 use sim::ethernet::cable::Faults;
-use sim::ethernet::nic::Tagging;
+use sim::ethernet::nic::{MAX_PORTS, Tagging};
 use sim::ethernet::port::{Algorithm, RateStep};
 use sim::ethernet::{Rate, bridge};
 use sim::network::{
@@ -107,10 +107,7 @@ impl Layout {
         let mut mistakes = Mistakes::default();
         for cable in &named_cable {
             for end in cable.ends.into_iter().filter(|end| *end < sections.len()) {
-                if rates[end].replace(cable.rate).is_some() {
-                    let message = format!("'{}' has a cable already", layout.names[end]);
-                    mistakes.note(cable.origin.fail(message));
-                }
+                rates[end].get_or_insert(cable.rate);
             }
         }
         mistakes.keep(check_processors(&sections));
@@ -170,7 +167,7 @@ impl Layout {
                 .map(|((_, section), stream)| shapers::committed(section, stream.id, &wiring)))?;
         for ((place, class), own) in committed.into_iter().flatten() {
             let port = match place {
-                CableEnd::Station(at) => &mut self.config.stations[at].port,
+                CableEnd::Station(at, port) => &mut self.config.stations[at].ports[port],
                 CableEnd::Bridge(at, port) => &mut self.config.bridges[at].ports[port],
             };
             if let Algorithm::Ats(shaper) = &mut port.classes[class].algorithm {
@@ -294,11 +291,13 @@ impl Layout {
         bridges: &[(String, Section)],
         parts: &Parts,
     ) -> Result<(), KeyError> {
-        let tables: Vec<_> = bridges.iter().map(|(_, bridge)| Ports::new(bridge)).collect();
+        let tables = sections.iter().map(|(station, _)| station);
+        let tables: Vec<_> =
+            tables.chain(bridges.iter().map(|(_, bridge)| bridge)).map(Ports::new).collect();
         let mut groups = Groups::new(self.names.len());
         let mut mistakes = Mistakes::default();
         let NetworkConfig { stations, bridges: made, cables, .. } = &mut self.config;
-        let mut neighbours: Vec<Vec<&str>> = vec![Vec::new(); bridges.len()];
+        let mut neighbours: Vec<Vec<&str>> = vec![Vec::new(); tables.len()];
         self.port_places = vec![Vec::new(); bridges.len()];
         for cable in named_cable {
             let [a, b] = cable.ends;
@@ -308,23 +307,28 @@ impl Layout {
             }
             groups.join(a, b);
             let mut place = |end: usize, other: usize| {
+                let section = tables[end].to(&self.names[other]);
+                let config = port::config(&section, cable.rate, parts)?;
+                let number = neighbours[end].len();
+                neighbours[end].push(&self.names[other]);
                 let Some(at) = end.checked_sub(stations.len()) else {
-                    return Ok(CableEnd::Station(end));
+                    if number == MAX_PORTS {
+                        let message =
+                            format!("'{}' has {MAX_PORTS} cables already", self.names[end]);
+                        return Err(cable.origin.fail(message));
+                    }
+                    stations[end].ports.truncate(number);
+                    stations[end].ports.push(config);
+                    return Ok(CableEnd::Station(end, number));
                 };
-                let section = tables[at].to(&self.names[other]);
-                made[at].ports.push(port::config(&section, cable.rate, parts)?);
-                neighbours[at].push(&self.names[other]);
+                made[at].ports.push(config);
                 self.port_places[at].push(section.place("schedule"));
-                Ok(CableEnd::Bridge(at, made[at].ports.len() - 1))
+                Ok(CableEnd::Bridge(at, number))
             };
             let Some((first, second)) = mistakes.keep(both(place(a, b), place(b, a))) else {
                 continue;
             };
-            let section = |end: usize, other: usize| match end.checked_sub(stations.len()) {
-                Some(at) => tables[at].to(&self.names[other]),
-                None => sections[end].0.clone(),
-            };
-            let ports = [(a, b), (b, a)].map(|(end, other)| section(end, other));
+            let ports = [(a, b), (b, a)].map(|(end, other)| tables[end].to(&self.names[other]));
             mistakes.keep(check_verified(&ports, [&self.names[a], &self.names[b]]));
             cables.push(CableConfig { a: first, b: second, ..cable.config });
         }
@@ -401,7 +405,7 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyErr
     if let Some(pair) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
         return Err(pair[1].1.fail("rate_steps: expected each step later than the one before"));
     }
-    let [a, b] = ends.map(CableEnd::Station);
+    let [a, b] = ends.map(CableEnd::station);
     let propagation = section.get("propagation").unwrap_or(Duration::from_ns(10));
     let mut config = CableConfig::new(a, b, propagation);
     config.faults = [faults.clone(), faults];
@@ -466,7 +470,7 @@ fn station(
         Some(Kind::Text(_)) => station.tagging = None,
         Some(_) => station.tagging = section.get("vlan").map(Tagging::vlan),
     }
-    station.port = port::config(section, rate, parts)?;
+    station.ports[0] = port::config(section, rate, parts)?;
     station.ack_delay = section.get("ack_delay").filter(|delay| *delay > Duration::ZERO);
     station.processor = has_processor(section).then(|| processor(section));
     Ok(station)

@@ -1,6 +1,6 @@
 //! Ports: the interface of a station, and each port of a bridge. A key of every port has a line in
-//! `PORT` in tables.rs and a line in [`config`] here. A key in a bridge's table applies to all
-//! ports of the bridge. A key in `[bridges.NAME.ports.PEER]` applies to one port.
+//! `PORT` in tables.rs and a line in [`config`] here. A key in a node's table applies to all its
+//! ports. A key in `[bridges.NAME.ports.PEER]` or `[nodes.NAME.ports.PEER]` applies to one port.
 
 use super::schedule::{Schedules, clock};
 use super::shapers::Shapers;
@@ -51,27 +51,28 @@ pub fn tables<'a>(bridge: &Section<'a>) -> Vec<(String, Section<'a>)> {
     named.map(|(name, own)| (name, own.with_defaults(bridge))).collect()
 }
 
-/// The table of a bridge, and the tables of its ports by the names of their neighbours.
+/// The table of a node, and the tables of its ports by the names of their neighbours.
 pub struct Ports<'a> {
-    bridge: &'a Section<'a>,
+    node: &'a Section<'a>,
     named: BTreeMap<String, Section<'a>>,
 }
 
 impl<'a> Ports<'a> {
-    /// Reads the tables of a bridge.
-    pub fn new(bridge: &'a Section<'a>) -> Self {
-        Self { bridge, named: bridge.named("ports").into_iter().collect() }
+    /// Reads the tables of a node.
+    pub fn new(node: &'a Section<'a>) -> Self {
+        let named = if node.knows("ports") { node.named("ports") } else { Vec::new() };
+        Self { node, named: named.into_iter().collect() }
     }
 
     /// Returns the table of the port to `neighbour`. Keys are searched in the port's own table,
-    /// then in the table for all copies of the neighbour, then in the bridge's table.
+    /// then in the table for all copies of the neighbour, then in the node's table.
     pub fn to(&self, neighbour: &str) -> Section<'a> {
         let all = original(neighbour).and_then(|name| self.named.get(name));
-        let tables = self.named.get(neighbour).into_iter().chain(all).chain([self.bridge]).cloned();
-        tables.reduce(|own, defaults| own.with_defaults(&defaults)).expect("one is the bridge's")
+        let tables = self.named.get(neighbour).into_iter().chain(all).chain([self.node]).cloned();
+        tables.reduce(|own, defaults| own.with_defaults(&defaults)).expect("one is the node's")
     }
 
-    /// Checks that the bridge has a port for each table of a port.
+    /// Checks that the node has a port for each table of a port.
     ///
     /// # Errors
     /// Each table whose name is not a node at the other end of a cable.
@@ -79,7 +80,7 @@ impl<'a> Ports<'a> {
         let originals = neighbours.iter().filter_map(|neighbour| original(neighbour));
         let known: BTreeSet<&str> = neighbours.iter().copied().chain(originals).collect();
         let refuse = |(name, section): (&String, &Section)| {
-            let kind = format!("neighbour of [{}]", self.bridge.name);
+            let kind = format!("neighbour of [{}]", self.node.name);
             Err(section.origin.fail(unknown(&kind, name, neighbours)))
         };
         let tables = self.named.iter().filter(|(name, _)| !known.contains(name.as_str()));

@@ -142,7 +142,7 @@ fn cycles(planned: &Planned) -> Vec<(String, Duration)> {
     };
     let stations = planned.stations.iter().zip(&network.stations);
     let stations = stations.filter_map(|(name, station)| {
-        Some((name.clone(), station.port.gates.as_ref().map(cycle)?))
+        Some((name.clone(), station.ports[0].gates.as_ref().map(cycle)?))
     });
     let bridges = planned.bridges.iter().zip(&network.bridges).enumerate();
     let bridges = bridges.flat_map(|(number, (name, bridge))| {

@@ -203,7 +203,9 @@ const WIRE: &[Key] = &[
     key("rate_steps", List(&Form(RateStep::check))),
 ];
 
-const STATION: Table = &[INTERFACE, PORT, CLOCK];
+const STATION: Table = &[INTERFACE, PORT, CLOCK, STATION_PORTS];
+
+const STATION_PORTS: &[Key] = &[key("ports", Named(&[PORT]))];
 
 const INTERFACE: &[Key] = &[
     key("tx_delay", Time(SHORT)),
@@ -277,6 +279,7 @@ const NODE: Table = &[
     INTERFACE,
     PORT,
     CLOCK,
+    STATION_PORTS,
     &[
         key("count", COPIES),
         key("switch", Text),

@@ -77,7 +77,7 @@ fn keys_reach_the_configuration() {
     assert_eq!(switch.ports[0].drive.timing.read_lsb, Duration::from_ns(1_500));
     assert_eq!(switch.ports[0].link.width, 8);
     assert_eq!(config.hosts[0].software.max_read_request, 1024);
-    assert_eq!(config.network.stations[0].port.rate, Rate::G10);
+    assert_eq!(config.network.stations[0].ports[0].rate, Rate::G10);
     let [there, back] = &config.network.cables[0].faults;
     assert!(there.loss == back.loss && there.seed != back.seed);
     let Workload::Fio(fio) = &config.hosts[0].workload else { panic!("fio's words") };
@@ -235,7 +235,7 @@ fn options_set_keys_and_are_named_in_errors() {
     let plan = Plan::parse("p.toml", READS).unwrap();
     let set = |key, value| plan.with(key, value, "--sweep").and_then(|plan| plan.build());
     let planned = set("link.rate", "25G").unwrap();
-    assert_eq!(planned.config.network.stations[0].port.rate, Rate::G25);
+    assert_eq!(planned.config.network.stations[0].ports[0].rate, Rate::G25);
     let planned = set("drive.mps", "512").unwrap();
     assert_eq!(planned.config.hosts[0].root.max_payload, 512);
     let error = |key, value| set(key, value).unwrap_err().to_string();

@@ -108,7 +108,7 @@ fn cables(plan: &Planned, all: &mut Vec<String>) {
     for (number, cable) in network.cables.iter().enumerate() {
         let has = |test: fn(&sim::ethernet::cable::Faults) -> bool| cable.faults.iter().any(test);
         let parts = [
-            (!wiring.spanning()[number], "the whole cable, which closes a loop"),
+            (!wiring.spanning()[number], "the whole cable, which is not in the tree of cables"),
             (has(|faults| faults.loss != Probability::NEVER), "loss"),
             (has(|faults| faults.corruption != Probability::NEVER), "corruption"),
             (has(|faults| faults.delay != Probability::NEVER), "delay"),
@@ -124,7 +124,7 @@ fn cables(plan: &Planned, all: &mut Vec<String>) {
 
 fn ports(plan: &Planned, all: &mut Vec<String>) {
     let network = &plan.config.network;
-    let stations = (0..network.stations.len()).map(CableEnd::Station);
+    let stations = (0..network.stations.len()).map(CableEnd::station);
     let bridges = network.bridges.iter().enumerate().flat_map(|(number, bridge)| {
         (0..bridge.ports.len()).map(move |port| CableEnd::Bridge(number, port))
     });

@@ -79,7 +79,7 @@ impl RigNetwork {
     /// Returns the namespace and the interface at an end of cable `number`.
     fn interface(&self, number: usize, end: CableEnd) -> (&Namespace, String) {
         match end {
-            CableEnd::Station(station) => (&self.stations[station], INTERFACE.to_owned()),
+            CableEnd::Station(station, _) => (&self.stations[station], INTERFACE.to_owned()),
             CableEnd::Bridge(bridge, port) => (&self.bridges[bridge], format!("c{number}p{port}")),
         }
     }

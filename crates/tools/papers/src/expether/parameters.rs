@@ -31,7 +31,7 @@ const READ_64M: &str = "calibrated: the two 64 MB reads";
 const NO_MATTER: &str = "assumed; see what hangs on it";
 
 const TABLE: &[(&str, &str, Read)] = &[
-    ("Ethernet", SLIDES, |c| format!("{}b/s", station(c).port.rate)),
+    ("Ethernet", SLIDES, |c| format!("{}b/s", station(c).ports[0].rate)),
     ("payload of a TLP, bytes", SLIDES, |c| c.hosts[0].software.max_payload.to_string()),
     ("headers of a drive's writes, bytes", "64-bit addresses: memory above 4 GiB", |c| {
         if c.hosts[0].root.memory_at >= 4 << 30 { "16" } else { "12" }.to_owned()

@@ -112,7 +112,7 @@ impl Setup {
     fn network(&self) -> NetworkConfig {
         // The rate limit holds frames back, not the interface.
         let station = StationConfig::new(Rate::G10, PIPELINE, 8);
-        let [host, drives] = [0, 1].map(CableEnd::Station);
+        let [host, drives] = [0, 1].map(CableEnd::station);
         let cable = |a, b| CableConfig::new(a, b, CABLE);
         let (bridges, cables) = match self.interconnect {
             Interconnect::Cable => (Vec::new(), vec![cable(host, drives)]),

@@ -51,7 +51,7 @@ impl<'a> Way<'a> {
         Some(Self {
             host,
             port,
-            rate: near.port.rate,
+            rate: near.ports[0].rate,
             burst: tcp.burst,
             tag: if near.tagging.is_some() { TAG } else { 0 },
             pipelines,

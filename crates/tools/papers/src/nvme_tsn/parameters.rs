@@ -75,7 +75,7 @@ const TABLE: &[(&str, &str, Read)] = &[
             CompletionMode::Polling { .. } => None,
         }
     }),
-    ("Ethernet", PAPER, |c| station(c).map(|s| format!("{}b/s", s.port.rate))),
+    ("Ethernet", PAPER, |c| station(c).map(|s| format!("{}b/s", s.ports[0].rate))),
     ("nodes, transmit, ns", "calibrated: 6020 and 7091 ns", |c| {
         station(c).and_then(|s| ns(s.tx_delay))
     }),
@@ -84,7 +84,7 @@ const TABLE: &[(&str, &str, Read)] = &[
         station(c).map(|s| if s.tagging.is_some() { "yes" } else { "no" }.to_owned())
     }),
     ("gates that close", "the paper mentions none", |c| {
-        station(c).map(|s| if s.port.gates.is_some() { "yes" } else { "no" }.to_owned())
+        station(c).map(|s| if s.ports[0].gates.is_some() { "yes" } else { "no" }.to_owned())
     }),
     ("frames ahead of the wire", ASSUMED, |c| station(c).map(|s| s.tx_ring.to_string())),
     ("delay of TCP acknowledgements, us", ASSUMED, |c| {

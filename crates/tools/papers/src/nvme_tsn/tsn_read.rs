@@ -114,7 +114,7 @@ fn gate(config: &mut Config, share: u64) {
     let entries = [Entry::set(GateStates(0xff), open), Entry::set(GateStates(0), closed)];
     let list = GateControlList::of_entries(Instant::ZERO, &entries).expect("a valid list");
     let gates = Gates::new(list, Clock::default());
-    config.network.stations.iter_mut().for_each(|s| s.port.gates = Some(gates.clone()));
+    config.network.stations.iter_mut().for_each(|s| s.ports[0].gates = Some(gates.clone()));
 }
 
 fn flash(change: impl Fn(&mut sim::drive::Timing) + 'static) -> Change {

@@ -40,7 +40,7 @@ fn unused(planned: &Planned) -> Vec<Remark> {
     let policed = network.streams.iter().flat_map(|stream| &stream.filters);
     let policed = policed.filter(|(_, filter)| filter.gate.is_some()).map(|(bridge, _)| *bridge);
     let gated: BTreeSet<usize> = policed.collect();
-    let stations = network.stations.iter().map(|station| std::slice::from_ref(&station.port));
+    let stations = network.stations.iter().map(|station| &station.ports[..]);
     let stations = planned.stations.iter().zip(stations).map(|(name, ports)| (name, ports, false));
     let bridges = network.bridges.iter().enumerate();
     let bridges = bridges.map(|(at, bridge)| (&bridge.ports[..], gated.contains(&at)));
@@ -64,7 +64,7 @@ fn unused(planned: &Planned) -> Vec<Remark> {
 
 fn clock_at(time: &TimeConfig, place: CableEnd) -> &ClockNode {
     match place {
-        CableEnd::Station(station) => &time.stations[station],
+        CableEnd::Station(station, _) => &time.stations[station],
         CableEnd::Bridge(bridge, _) => &time.bridges[bridge],
     }
 }

@@ -97,7 +97,7 @@ impl<'a> Offered<'a> {
         // Without traffic the stream is a tunnel, which the addresses of its ends identify.
         let tunnel = traffic.is_empty();
         let shortest = traffic.iter().map(|one| one.length + tags).min().unwrap_or(MINIMUM);
-        let line = station.port.rate.duration(PREAMBLE + shortest + GAP);
+        let line = station.ports[0].rate.duration(PREAMBLE + shortest + GAP);
         let longest = match tunnel {
             true => HEADER + MTU + FCS,
             false => traffic.iter().map(|one| one.length).max().unwrap_or_default(),
@@ -154,8 +154,8 @@ fn unused(planned: &Planned, wiring: &Wiring<'_>) -> Vec<String> {
         let cable = &network.cables[cable];
         let [a, b] = [cable.a, cable.b].map(|end| planned.link_name(&end.node().to_string()));
         format!(
-            "the cable between {a} and {b} closes a loop and no stream has a path over it: it \
-             carries nothing"
+            "the cable between {a} and {b} is not in the tree of cables and no stream has a path over \
+             it: it carries nothing"
         )
     })
     .collect()

@@ -139,7 +139,7 @@ pub fn travel(wiring: &Wiring<'_>, way: &[CableEnd], length: usize) -> Duration 
     way.iter().fold(Duration::ZERO, |sum, place| {
         let cable = wiring.across(*place).map(|(cable, _)| network.cables[cable].propagation);
         let bridge = match place {
-            CableEnd::Station(_) => Duration::ZERO,
+            CableEnd::Station(..) => Duration::ZERO,
             CableEnd::Bridge(bridge, _) => network.bridges[*bridge].delay,
         };
         let line = network.port(*place).rate.duration(PREAMBLE + length);
@@ -160,7 +160,7 @@ pub fn routes<'a>(wiring: &Wiring<'a>, transport: &TransportConfig) -> [Vec<Egre
 /// Returns the name of a place.
 pub fn name(place: CableEnd) -> String {
     match place {
-        CableEnd::Station(station) => format!("station {station}"),
+        CableEnd::Station(station, _) => format!("station {station}"),
         CableEnd::Bridge(bridge, port) => format!("bridge {bridge} port {port}"),
     }
 }

@@ -175,7 +175,52 @@ fn remarks_name_the_clause() {
             ("streams.nvme.eliminate", "[\"device\"]"),
             ("bridges.upper.outages", "[]"),
         ],
-        "the cable between lower and right closes a loop and no stream has a path over it: it \
+        "the cable between lower and right is not in the tree of cables and no stream has a path over it: it \
          carries nothing",
     );
+}
+
+/// Host and drive have two ports each. The cut of a cable of the drive costs nothing.
+#[test]
+fn two_ports_survive_the_cut_of_one() {
+    let raw = [("transport", "raw"), ("link.vlan", "1")];
+    for settings in [&[][..], &raw] {
+        let (planned, report) = run("dual-homed-drive", settings);
+        let network = &planned.config.network;
+        let ports: Vec<_> = network.stations.iter().map(|station| station.ports.len()).collect();
+        assert_eq!(ports, [2, 2, 1]);
+        let host = &report.hosts[0];
+        assert_eq!((host.failures, host.mismatches, report.retransmitted), (0, 0, 0));
+        assert!(host.commands > 100 && worst(&report) < 400_000, "{}", worst(&report));
+        for place in [["nvme", "drive"], ["nvme back", "host"]] {
+            let row = elimination(&planned, &report, place);
+            assert!(row.discarded > 0 && row.passed > row.discarded, "{row:?}");
+            assert_eq!((row.rogue, row.tagless), (0, 0), "{row:?}");
+        }
+    }
+}
+
+/// Without elimination the protocols above discard the copies themselves: every byte is right, and
+/// what they acknowledge twice costs time only.
+#[test]
+fn copies_that_nobody_eliminates_change_no_byte() {
+    let raw = [("transport", "raw"), ("link.vlan", "1")];
+    let both = [("streams.nvme.eliminate", "[]"), ("cables.upper-drive.cuts", "[]")];
+    // The lower path is slower by more than the distance of two frames, so frames are overtaken.
+    let slow = [("cables.lower-drive.propagation", "60us")];
+    for (settings, transport) in [(&[][..], "tcp"), (&raw[..], "raw")] {
+        let all = [&both[..], &slow, settings].concat();
+        let keys: Vec<_> = all.into_iter().filter(|(key, _)| !key.ends_with("history")).collect();
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../plans/dual-homed-drive.toml");
+        let text = std::fs::read_to_string(&file).unwrap().replace("history = 64\n", "");
+        let mut plan = Plan::parse("p.toml", &text).unwrap();
+        for (key, value) in keys {
+            plan = plan.with(key, value, "--set").unwrap();
+        }
+        let report = sim::World::new(&plan.build().unwrap().config).unwrap().run().unwrap();
+        let host = &report.hosts[0];
+        assert_eq!((host.failures, host.mismatches), (0, 0), "{transport}");
+        assert!(host.commands > 50, "{transport}: {}", host.commands);
+    }
 }

@@ -47,7 +47,7 @@ fn bidirectional_stream_makes_two_streams() {
             let hops = wiring.hops(stream.from, path).unwrap().into_iter();
             let bridge = |[_, end]: [CableEnd; 2]| match end {
                 CableEnd::Bridge(bridge, _) => Some(bridge),
-                CableEnd::Station(_) => None,
+                CableEnd::Station(..) => None,
             };
             hops.filter_map(bridge).collect::<Vec<_>>()
         };

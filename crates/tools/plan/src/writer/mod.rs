@@ -95,7 +95,10 @@ fn normalise_ports(config: &mut Config) {
         way.any(|egress| egress.place == place && egress.queue == class)
     };
     let stations = config.network.stations.iter_mut().enumerate();
-    let stations = stations.map(|(at, station)| (CableEnd::Station(at), &mut station.port));
+    let stations = stations.flat_map(|(at, station)| {
+        let ports = station.ports.iter_mut().enumerate();
+        ports.map(move |(number, port)| (CableEnd::Station(at, number), port))
+    });
     let bridges = config.network.bridges.iter_mut().enumerate().flat_map(|(at, bridge)| {
         let ports = bridge.ports.iter_mut().enumerate();
         ports.map(move |(number, port)| (CableEnd::Bridge(at, number), port))
@@ -201,7 +204,7 @@ impl Keys {
         else {
             return Err("a plan with one cable".into());
         };
-        self.quoted(LINK, "rate", station.port.rate.name());
+        self.quoted(LINK, "rate", station.ports[0].rate.name());
         self.time(LINK, "propagation", cable.propagation);
         self.time(LINK, "tx_delay", station.tx_delay);
         self.time(LINK, "rx_delay", station.rx_delay);

@@ -17,7 +17,7 @@ const BITS: u64 = 8;
 
 fn name(place: CableEnd) -> String {
     match place {
-        CableEnd::Station(station) => format!("station-{station}"),
+        CableEnd::Station(station, _) => format!("station-{station}"),
         CableEnd::Bridge(bridge, _) => format!("bridge-{bridge}"),
     }
 }
@@ -53,7 +53,7 @@ impl Keys {
         for (number, own) in network.stations.iter().enumerate() {
             let table = format!("nodes.station-{number}");
             self.table(&table);
-            self.port(&table, &own.port);
+            self.port(&table, &own.ports[0]);
             self.clock(&table, network.time.as_ref().map(|time| &time.stations[number]));
         }
         for (number, bridge) in network.bridges.iter().enumerate() {
@@ -189,10 +189,10 @@ impl Keys {
 
     fn stream(&mut self, id: StreamId, traffic: &TrafficConfig, committed: Option<Committed>) {
         let table = &format!("traffic.stream-{}-{}", id.station, id.number);
-        self.quoted(table, "from", name(CableEnd::Station(id.station.into())));
-        let to = traffic.listeners.iter().map(|to| quoted(name(CableEnd::Station(to.station))));
+        self.quoted(table, "from", name(CableEnd::station(id.station.into())));
+        let to = traffic.listeners.iter().map(|to| quoted(name(CableEnd::station(to.station))));
         match &traffic.listeners[..] {
-            [to] => self.quoted(table, "to", name(CableEnd::Station(to.station))),
+            [to] => self.quoted(table, "to", name(CableEnd::station(to.station))),
             _ => self.add(table, "to", list(to)),
         }
         self.size(table, "length", traffic.length as u64);
@@ -270,7 +270,7 @@ impl Keys {
 /// Returns the committed rate and burst of a stream, if it has its own.
 fn committed(network: &NetworkConfig, stream: StreamId) -> Option<Committed> {
     let bridges = network.bridges.iter().flat_map(|bridge| &bridge.ports);
-    let ports = bridges.chain(network.stations.iter().map(|station| &station.port));
+    let ports = bridges.chain(network.stations.iter().flat_map(|station| &station.ports));
     let mut classes = ports.flat_map(|port| &port.classes);
     classes.find_map(|class| match &class.algorithm {
         Algorithm::Ats(shaper) => {

@@ -1,5 +1,5 @@
-//! A network interface: pipelines with a fixed delay in both directions, the
-//! 802.1Q tag, and a bounded transmit ring for each queue.
+//! A network interface with one or more ports: pipelines with a fixed delay in both directions, the
+//! 802.1Q tag, and a bounded transmit ring for each queue of a port.
 //!
 //! The rings limit the host: [`Nic::room_for`] is the number of frames of a priority that the host
 //! may send now. Further data wait in the host, where they can still be aggregated. A ring that
@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use tsn::{Clock, QUEUES, StepPolicy};
-use wire::{Duration, Instant};
+use wire::{Duration, Instant, earliest};
 
 use super::frame::{Frame, Mac, Tag, Transmission};
 use super::port::{Admission, Reception, SchedulerGroups};
@@ -38,8 +38,9 @@ impl Tagging {
 pub struct Config {
     /// The address. Frames for other unicast addresses are dropped.
     pub mac: Mac,
-    /// The port. The limits of its queues are not used, because the rings limit them.
-    pub port: port::Config,
+    /// The ports, 1 to [`MAX_PORTS`]. The limits of their queues are not used, because the rings
+    /// limit them.
+    pub ports: Vec<port::Config>,
     /// Delay from the host to the port.
     pub tx_delay: Duration,
     /// Delay from the last bit received to the host.
@@ -51,6 +52,32 @@ pub struct Config {
     /// Streams whose frames are numbered when sent, or whose copies are discarded when received.
     /// The R-TAG of a received frame is always removed.
     pub streams: Vec<Handling>,
+    /// The output ports of group addresses. All other frames without their own path leave through
+    /// the first port.
+    pub groups: Vec<(Mac, Outputs)>,
+}
+
+/// The most ports of an interface.
+pub const MAX_PORTS: usize = 8;
+
+/// Output ports of a frame: bit n for port n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Outputs(u8);
+
+impl Outputs {
+    /// The first port.
+    pub const FIRST: Self = Self(1);
+
+    /// The ports.
+    pub fn ports(self) -> impl Iterator<Item = usize> {
+        (0..MAX_PORTS).filter(move |port| self.0 >> port & 1 != 0)
+    }
+}
+
+impl<'a> FromIterator<&'a usize> for Outputs {
+    fn from_iter<I: IntoIterator<Item = &'a usize>>(ports: I) -> Self {
+        Self(ports.into_iter().fold(0, |bits, port| bits | 1 << port))
+    }
 }
 
 /// Input of an interface.
@@ -58,17 +85,34 @@ pub struct Config {
 pub enum Input {
     /// A frame of the host; [`Nic::room_for`] limits the number per priority.
     FromHost(Frame),
-    /// A frame that [`Nic::admit`] has admitted and for which [`Nic::takes`] returns true.
-    Admitted(Frame, Admission),
-    /// A whole frame from the line.
-    FromLine(Transmission),
+    /// A frame that [`Nic::admit`] has admitted to a port and for which [`Nic::takes`] returns true.
+    Admitted {
+        /// The port.
+        port: usize,
+        /// The frame.
+        frame: Frame,
+        /// Its admission.
+        admission: Admission,
+    },
+    /// A whole frame from the line of a port.
+    FromLine {
+        /// The port.
+        port: usize,
+        /// The frame.
+        transmission: Transmission,
+    },
 }
 
 /// Output of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A line event happens now. After the start of a frame, one more frame has room.
-    Line(LineEvent),
+    /// A line event happens at a port now. After the start of a frame, one more frame has room.
+    Line {
+        /// The port.
+        port: usize,
+        /// The event.
+        event: LineEvent,
+    },
     /// A frame for the host, without tag.
     ToHost(Frame),
     /// No output before this time.
@@ -100,15 +144,21 @@ struct Turn {
     frames: usize,
 }
 
+/// A port and the pipeline to it.
+#[derive(Debug)]
+struct Sender {
+    port: Port,
+    tx: VecDeque<(Instant, (Frame, Admission))>,
+    /// Frames in `tx`, by queue.
+    in_pipeline: [usize; QUEUES],
+}
+
 /// A network interface.
 #[derive(Debug)]
 pub struct Nic {
     config: Config,
-    port: Port,
+    senders: Vec<Sender>,
     groups: SchedulerGroups,
-    tx: VecDeque<(Instant, (Frame, Admission))>,
-    /// Frames in `tx`, by queue.
-    in_pipeline: [usize; QUEUES],
     rx: VecDeque<(Instant, Frame)>,
     streams: StreamTable,
     counters: Counters,
@@ -128,17 +178,21 @@ impl Nic {
     ///
     /// # Panics
     /// If a stream's handling is invalid.
-    pub fn new(config: Config) -> Self {
+    pub fn new(mut config: Config) -> Self {
+        config.groups.sort_unstable();
         // Twice the ring, so that frames that are not yet eligible use no room of eligible frames.
-        let port = config.port.clone().with_depth(2 * config.tx_ring, usize::MAX);
-        let streams = StreamTable::new(&config.streams).expect("checked before");
-        Self {
-            config,
-            streams,
-            port: Port::new(port),
-            groups: SchedulerGroups::default(),
+        let depth = 2 * config.tx_ring;
+        let sender = |port: &port::Config| Sender {
+            port: Port::new(port.clone().with_depth(depth, usize::MAX)),
             tx: VecDeque::new(),
             in_pipeline: [0; QUEUES],
+        };
+        let streams = StreamTable::new(&config.streams).expect("checked before");
+        Self {
+            senders: config.ports.iter().map(sender).collect(),
+            config,
+            streams,
+            groups: SchedulerGroups::default(),
             rx: VecDeque::new(),
             counters: Counters::default(),
             dropped: Dropped::default(),
@@ -186,9 +240,10 @@ impl Nic {
 
     /// Drops all frames, as in a power loss, except frames already on the line.
     pub fn reset(&mut self, now: Instant) {
-        self.port.clear(now);
+        self.senders.iter_mut().for_each(|sender| sender.port.clear(now));
         let mut dropped = std::mem::take(self.dropped());
-        let sending = self.tx.iter().map(|(_, (frame, _))| frame);
+        let waiting = self.senders.iter().flat_map(|sender| &sender.tx);
+        let sending = waiting.map(|(_, (frame, _))| frame);
         let received = self.rx.iter().map(|(_, frame)| frame).chain(&self.arrived);
         sending.chain(received).for_each(|frame| dropped.note(frame));
         self.streams.restart(now);
@@ -197,33 +252,40 @@ impl Nic {
         *self = Self { counters: self.counters, dropped, streams, ..new };
     }
 
-    /// Frames of streams that the interface or its port dropped.
+    /// Frames of streams that the interface or its ports dropped.
     pub fn dropped(&mut self) -> &mut Dropped {
-        self.dropped.append(self.port.dropped());
+        let senders = self.senders.iter_mut();
+        senders.for_each(|sender| self.dropped.append(sender.port.dropped()));
         &mut self.dropped
     }
 
     /// Replaces the node's clock at `now`; see [`Port::set_clock`].
     pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
-        self.port.set_clock(now, clock, stepped);
+        let senders = self.senders.iter_mut();
+        senders.for_each(|sender| sender.port.set_clock(now, clock, stepped));
     }
 
-    /// Adds an untagged frame that the node itself made to the queue of `class`. Such frames do not
-    /// use the room of the ring.
-    pub fn send_untagged(&mut self, now: Instant, frame: Frame, class: usize) {
-        self.push(now + self.config.tx_delay, frame, Admission::own(class));
+    /// Adds an untagged frame that the node itself made to the queue of `class` at a port. Such
+    /// frames do not use the room of the ring.
+    pub fn send_untagged(&mut self, now: Instant, port: usize, frame: Frame, class: usize) {
+        self.push(port, now + self.config.tx_delay, frame, Admission::own(class));
     }
 
-    /// Number of frames that the host may send now at any priority.
+    /// Number of frames that the host may send now at any priority and port.
     pub fn room(&self) -> usize {
-        let rooms = (0..QUEUES).map(|queue| self.room_in(queue));
-        rooms.min().expect("there are queues")
+        let queues = |sender| (0..QUEUES).map(move |queue| self.room_in(sender, queue));
+        self.senders.iter().flat_map(queues).min().expect("there are queues")
     }
 
-    /// Number of frames with the host's priority `priority`, 0 to 7, that the host may send now.
+    /// Number of frames with the host's priority `priority`, 0 to 7, that the host may send now at
+    /// any port.
     pub fn room_for(&self, priority: u8) -> usize {
-        let queues = self.port.queues_of(self.tag(priority));
-        queues.into_iter().map(|queue| self.room_in(queue)).min().expect("there is one")
+        let tag = self.tag(priority);
+        let queues = |sender: &Sender| {
+            let queues = sender.port.queues_of(tag).into_iter();
+            queues.map(|queue| self.room_in(sender, queue)).min()
+        };
+        self.senders.iter().filter_map(queues).min().expect("there is one")
     }
 
     /// Whether sent frames are tagged.
@@ -231,40 +293,58 @@ impl Nic {
         self.config.tagging.is_some()
     }
 
-    fn room_in(&self, queue: usize) -> usize {
-        let taken = self.in_pipeline[queue] + self.port.queued_frames_in(queue);
+    fn room_in(&self, sender: &Sender, queue: usize) -> usize {
+        let taken = sender.in_pipeline[queue] + sender.port.queued_frames_in(queue);
         self.config.tx_ring.saturating_sub(taken)
     }
 
-    /// Tags and numbers a frame that waits in the host for a ring, and schedules it with the
-    /// asynchronous shaper, which comes before the rings. Returns the class of the frame and the
-    /// time from which the frame may leave; `None` if the frame is dropped.
-    pub fn admit(&mut self, now: Instant, frame: &mut Frame) -> Option<Admission> {
+    /// Tags and numbers a frame of the host. Returns the ports through which copies of it leave.
+    pub fn prepare(&mut self, frame: &mut Frame) -> Outputs {
         frame.tag = self.tag(frame.priority);
-        self.streams.send(frame);
+        if let Some(ports) = self.streams.send(frame) {
+            let outputs: Outputs = ports.iter().collect();
+            self.dropped.note_copies(frame, ports.len());
+            return outputs;
+        }
+        let groups = &self.config.groups;
+        if groups.is_empty() {
+            return Outputs::FIRST;
+        }
+        let group = groups.binary_search_by_key(&frame.destination(), |(group, _)| *group);
+        let outputs = group.map_or(Outputs::FIRST, |at| groups[at].1);
+        self.dropped.note_copies(frame, outputs.ports().count());
+        outputs
+    }
+
+    /// Schedules a prepared frame that waits in the host for a ring of a port with the asynchronous
+    /// shaper, which comes before the rings. Returns the class of the frame and the time from which
+    /// the frame may leave; `None` if the frame is dropped.
+    pub fn admit(&mut self, now: Instant, port: usize, frame: &Frame) -> Option<Admission> {
         let reception = Reception { from: None, at: now };
-        self.port.admit(&mut self.groups, reception, (frame, None))
+        self.senders[port].port.admit(&mut self.groups, reception, (frame, None))
     }
 
     /// When the host may send an admitted frame, so that the frame is eligible at the end of the
     /// pipeline.
-    pub fn hand_over_at(&self, admission: Admission) -> Instant {
-        let eligible = self.port.config().clock.global(admission.eligible);
+    pub fn hand_over_at(&self, port: usize, admission: Admission) -> Instant {
+        let eligible = self.senders[port].port.config().clock.global(admission.eligible);
         eligible - self.config.tx_delay
     }
 
-    /// Whether the ring for an admitted frame has room now.
-    pub fn takes(&self, now: Instant, admission: Admission) -> bool {
-        let until = now + self.config.tx_delay;
-        let taken = self.port.eligible_frames_in(admission.class, until);
-        self.busy(now).is_none() && self.in_pipeline[admission.class] + taken < self.config.tx_ring
+    /// Whether the ring of a port for an admitted frame has room now.
+    pub fn takes(&self, now: Instant, port: usize, admission: Admission) -> bool {
+        let (sender, until) = (&self.senders[port], now + self.config.tx_delay);
+        let taken = sender.port.eligible_frames_in(admission.class, until);
+        let taken = sender.in_pipeline[admission.class] + taken;
+        self.busy(now).is_none() && taken < self.config.tx_ring
     }
 
     /// Adds a frame that reaches the port at `due`, but not before earlier frames.
-    fn push(&mut self, due: Instant, frame: Frame, admission: Admission) {
-        self.in_pipeline[admission.class] += 1;
-        let due = self.tx.back().map_or(due, |(last, _)| due.max(*last));
-        self.tx.push_back((due, (frame, admission)));
+    fn push(&mut self, port: usize, due: Instant, frame: Frame, admission: Admission) {
+        let Sender { tx, in_pipeline, .. } = &mut self.senders[port];
+        in_pipeline[admission.class] += 1;
+        let due = tx.back().map_or(due, |(last, _)| due.max(*last));
+        tx.push_back((due, (frame, admission)));
     }
 
     /// Sends a frame of the host. Returns when the frame reaches the port.
@@ -280,7 +360,9 @@ impl Nic {
         let span = processor.frame(flows, load, self.config.tx_delay);
         let due = processor.occupy(now, span);
         // The frames of a turn leave together.
-        self.tx.iter_mut().rev().take(*frames).for_each(|(at, _)| *at = due);
+        for sender in &mut self.senders {
+            sender.tx.iter_mut().rev().take(*frames).for_each(|(at, _)| *at = due);
+        }
         *frames += 1;
         due
     }
@@ -302,14 +384,19 @@ impl Nic {
         self.counters
     }
 
-    /// Sets whether the link is up; see [`Port::set_link`].
-    pub fn set_link(&mut self, is_up: bool) {
-        self.port.set_link(is_up);
+    /// Sets whether the link at a port is up; see [`Port::set_link`].
+    pub fn set_link(&mut self, port: usize, is_up: bool) {
+        self.senders[port].port.set_link(is_up);
     }
 
-    /// The port, for the counters.
-    pub fn port(&self) -> &Port {
-        &self.port
+    /// A port, for the counters.
+    pub fn port(&self, index: usize) -> &Port {
+        &self.senders[index].port
+    }
+
+    /// Number of ports.
+    pub fn ports(&self) -> usize {
+        self.senders.len()
     }
 
     /// Handles a frame.
@@ -319,40 +406,48 @@ impl Nic {
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::FromHost(mut frame) => {
-                let Some(admission) = self.admit(now, &mut frame) else { return };
-                assert!(self.room_in(admission.class) > 0, "the transmit ring is full");
-                let due = self.send(now, &frame);
-                self.push(due, frame, admission);
+                let outputs = self.prepare(&mut frame);
+                let mut due = None;
+                for port in outputs.ports() {
+                    let Some(admission) = self.admit(now, port, &frame) else { continue };
+                    let room = self.room_in(&self.senders[port], admission.class);
+                    assert!(room > 0, "the transmit ring is full");
+                    let at = *due.get_or_insert_with(|| self.send(now, &frame));
+                    self.push(port, at, frame.clone(), admission);
+                }
             }
-            Input::Admitted(frame, admission) => {
-                assert!(self.takes(now, admission), "the transmit ring is full");
+            Input::Admitted { port, frame, admission } => {
+                assert!(self.takes(now, port, admission), "the transmit ring is full");
                 let due = self.send(now, &frame);
-                self.push(due, frame, admission);
+                self.push(port, due, frame, admission);
             }
-            Input::FromLine(transmission) => self.receive(now, transmission.frame),
+            Input::FromLine { port, transmission } => self.receive(now, port, transmission.frame),
         }
     }
 
     /// The next transmission or frame for the host, or when to poll again.
     pub fn poll(&mut self, now: Instant) -> Output {
-        while let Some((due, (mut frame, admission))) = pop_due(&mut self.tx, now) {
-            self.in_pipeline[admission.class] -= 1;
-            frame.latency.book(FrameStage::Nic, due);
-            self.port.handle(now, port::Input::Frame(frame, admission));
+        let mut wake = self.turn(now);
+        for (number, Sender { port, tx, in_pipeline }) in self.senders.iter_mut().enumerate() {
+            while let Some((due, (mut frame, admission))) = pop_due(tx, now) {
+                in_pipeline[admission.class] -= 1;
+                frame.latency.book(FrameStage::Nic, due);
+                port.handle(now, port::Input::Frame(frame, admission));
+            }
+            match port.poll(now) {
+                port::Output::Line(event) => return Output::Line { port: number, event },
+                port::Output::Timeout(at) => {
+                    wake = earliest([wake, at, tx.front().map(|next| next.0)]);
+                }
+            }
         }
-        let mut wake = match self.port.poll(now) {
-            port::Output::Line(event) => return Output::Line(event),
-            port::Output::Timeout(wake) => wake,
-        };
         if let Some((due, mut frame)) = pop_due(&mut self.rx, now) {
             frame.latency.book(FrameStage::Nic, due);
             (frame.tag, frame.sequence) = (None, None);
             self.counters.to_host += 1;
             return Output::ToHost(frame);
         }
-        let due = [self.tx.front().map(|next| next.0), self.rx.front().map(|next| next.0)];
-        wake = due.into_iter().chain([wake, self.turn(now)]).flatten().min();
-        Output::Timeout(wake)
+        Output::Timeout(earliest([wake, self.rx.front().map(|next| next.0)]))
     }
 
     /// When the processor is free for frames that wait.
@@ -361,9 +456,9 @@ impl Nic {
         busy.or_else(|| (!self.arrived.is_empty()).then_some(now))
     }
 
-    fn receive(&mut self, now: Instant, mut frame: Frame) {
+    fn receive(&mut self, now: Instant, port: usize, mut frame: Frame) {
         if let Some(control) = frame.control.filter(|_| !frame.corrupt) {
-            return self.port.handle(now, port::Input::Control(control));
+            return self.senders[port].port.handle(now, port::Input::Control(control));
         }
         self.counters.received += 1;
         let destination = frame.destination();
@@ -373,7 +468,7 @@ impl Nic {
         } else if destination != self.config.mac && !destination.is_group() {
             self.counters.not_for_us += 1;
             self.dropped.note(&frame);
-        } else if self.streams.take(now, 0, &mut frame) == Verdict::Drop {
+        } else if self.streams.take(now, port, &mut frame) == Verdict::Drop {
             self.counters.eliminated += 1;
             self.dropped.note(&frame);
         } else if let Some(processor) = &self.processor {

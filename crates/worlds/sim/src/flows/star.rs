@@ -21,7 +21,7 @@ pub const BOTTLENECK_PORT: (usize, usize) = (0, 0);
 pub fn star(senders: usize, rate: Rate, steps: Vec<RateStep>) -> NetworkConfig {
     let station = StationConfig::new(rate, Duration::from_ns(500), 4);
     let cable = |station| {
-        let (bridge, station) = (CableEnd::Bridge(0, station), CableEnd::Station(station));
+        let (bridge, station) = (CableEnd::Bridge(0, station), CableEnd::station(station));
         CableConfig::new(bridge, station, Duration::from_ns(50))
     };
     let mut cables: Vec<_> = (0..=senders).map(cable).collect();

@@ -2,6 +2,7 @@
 
 use super::config::{CableEnd, MAX_CABLES, MAX_STATIONS, MAX_STREAMS, NetworkConfig};
 use crate::ensure;
+use crate::ethernet::nic::MAX_PORTS;
 use crate::ethernet::port;
 use std::collections::BTreeSet;
 
@@ -13,7 +14,9 @@ pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
     for (number, cable) in config.cables.iter().enumerate() {
         for place in [cable.a, cable.b] {
             let known = match place {
-                CableEnd::Station(station) => station < config.stations.len(),
+                CableEnd::Station(station, port) => {
+                    config.stations.get(station).is_some_and(|station| port < station.ports.len())
+                }
                 CableEnd::Bridge(bridge, port) => {
                     config.bridges.get(bridge).is_some_and(|bridge| port < bridge.ports.len())
                 }
@@ -47,6 +50,8 @@ pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
         ensure(ends, format!("bridge outage {number}: its end is not after its start"))?;
     }
     for (number, station) in config.stations.iter().enumerate() {
+        let ports = (1..=MAX_PORTS).contains(&station.ports.len());
+        ensure(ports, format!("station {number}: 1 to {MAX_PORTS} ports"))?;
         ensure(station.tx_ring > 0, format!("station {number}: tx_ring is 0; the minimum is 1"))?;
         let few = station.traffic.len() <= MAX_STREAMS;
         ensure(few, format!("station {number}: more than {MAX_STREAMS} streams"))?;

@@ -7,7 +7,7 @@ use super::record::Recorder;
 use super::routes::Path;
 use super::wiring::Wiring;
 use crate::ethernet::cable::{self, Delivery, Faults};
-use crate::ethernet::nic::Tagging;
+use crate::ethernet::nic::{Outputs, Tagging};
 use crate::ethernet::streams::Handling;
 use crate::ethernet::traffic::{self, OnOff, Pattern, StreamId};
 use crate::ethernet::{Cable, Mac, Rate, bridge, nic, port};
@@ -43,18 +43,19 @@ impl NetworkConfig {
     /// If the port does not exist.
     pub fn port(&self, place: CableEnd) -> &port::Config {
         match place {
-            CableEnd::Station(station) => &self.stations[station].port,
+            CableEnd::Station(station, port) => &self.stations[station].ports[port],
             CableEnd::Bridge(bridge, port) => &self.bridges[bridge].ports[port],
         }
     }
 }
 
-/// A TCP host with one network interface.
+/// A TCP host with a network interface.
 #[derive(Clone, Debug)]
 pub struct StationConfig {
-    /// The port of the station's interface. The depths of its queues are not used; `tx_ring`
+    /// The ports of the station's interface, at least one. All have the station's address. Frames
+    /// without their own path use the first. The depths of the queues are not used; `tx_ring`
     /// limits them.
-    pub port: port::Config,
+    pub ports: Vec<port::Config>,
     /// Delay from the TCP host to the port, for encapsulation, TCP engine and MAC.
     pub tx_delay: Duration,
     /// Delay from the last bit received to the TCP host.
@@ -191,10 +192,17 @@ pub struct BridgeConfig {
 /// An end of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CableEnd {
-    /// A station's interface.
-    Station(usize),
+    /// A port of a station.
+    Station(usize, usize),
     /// A port of a bridge.
     Bridge(usize, usize),
+}
+
+impl CableEnd {
+    /// The first port of a station.
+    pub const fn station(station: usize) -> Self {
+        Self::Station(station, 0)
+    }
 }
 
 /// A cable.
@@ -233,7 +241,7 @@ impl StationConfig {
     /// A station with `delay` in both pipelines, a ring of `tx_ring` frames and no further options.
     pub fn new(rate: Rate, delay: Duration, tx_ring: usize) -> Self {
         Self {
-            port: port::Config::new(rate),
+            ports: vec![port::Config::new(rate)],
             tx_delay: delay,
             rx_delay: delay,
             tx_ring,
@@ -254,17 +262,23 @@ impl StationConfig {
     pub(super) fn nic(
         &self,
         number: usize,
-        rate_steps: Vec<port::RateStep>,
+        wiring: &Wiring<'_>,
         streams: Vec<Handling>,
+        groups: Vec<(Mac, Outputs)>,
     ) -> nic::Config {
+        let port = |(port, config): (usize, &port::Config)| {
+            let rate_steps = steps(wiring, CableEnd::Station(number, port));
+            port::Config { rate_steps, ..config.clone() }
+        };
         nic::Config {
             mac: mac(number),
-            port: port::Config { rate_steps, ..self.port.clone() },
+            ports: self.ports.iter().enumerate().map(port).collect(),
             tx_delay: self.tx_delay,
             rx_delay: self.rx_delay,
             tx_ring: self.tx_ring,
             tagging: self.tagging,
             streams,
+            groups,
         }
     }
 }
@@ -353,7 +367,7 @@ pub(super) fn directions(
     bridges: &[Component],
 ) -> Vec<CableDirection> {
     let component = |place| match place {
-        CableEnd::Station(station) => stations[station],
+        CableEnd::Station(station, _) => stations[station],
         CableEnd::Bridge(bridge, _) => bridges[bridge],
     };
     let delivery = |place| match place {
@@ -366,7 +380,7 @@ pub(super) fn directions(
     // together.
     let lag = |from, to| match to {
         _ if config.port(from).preemption.is_some() => Duration::ZERO,
-        CableEnd::Station(station) => match config.stations[station].processor {
+        CableEnd::Station(station, _) => match config.stations[station].processor {
             Some(_) => Duration::ZERO,
             None => config.stations[station].rx_delay,
         },
@@ -415,7 +429,8 @@ pub(super) fn directions(
 
 fn name(place: CableEnd) -> String {
     match place {
-        CableEnd::Station(station) => format!("station {station}"),
+        CableEnd::Station(station, 0) => format!("station {station}"),
+        CableEnd::Station(station, port) => format!("station {station} port {port}"),
         CableEnd::Bridge(bridge, port) => format!("bridge {bridge} port {port}"),
     }
 }

@@ -70,7 +70,7 @@ struct Station {
     nic: Nic,
     rx_delay: Duration,
     sources: Vec<Source>,
-    /// For each source, frames that wait for the shaper or for room in the interface.
+    /// For each source and port, frames that wait for the shaper or for room in the interface.
     waiting: Vec<VecDeque<(Frame, Admission)>>,
     /// Frames dropped because a queue in `waiting` was full.
     overflowed: u64,
@@ -80,8 +80,8 @@ struct Station {
     scheduler: raw::RawScheduler,
     /// The priorities of the station's sockets, and 0 for answers without a socket.
     priorities: Vec<u8>,
-    /// The directions of the station's cable, if it has one: received and sent.
-    cables: Option<(usize, usize)>,
+    /// For each port, the directions of its cable, if it has one: received and sent.
+    cables: Vec<Option<(usize, usize)>>,
     /// Whether the station has no power. Such a station receives and sends nothing.
     powered_off: bool,
 }
@@ -148,7 +148,9 @@ impl Network {
             Some(if config.cables[cable].a == place { (back, there) } else { (there, back) })
         };
         let made = config.stations.iter().enumerate().map(|(number, station)| {
-            let place = CableEnd::Station(number);
+            let ports = 0..station.ports.len();
+            let own = std::mem::take(&mut groups[number]).into_iter();
+            let own = own.map(|(group, ports)| (group, ports.iter().collect()));
             let sources = station.traffic.iter().enumerate();
             Station {
                 host: None,
@@ -156,20 +158,21 @@ impl Network {
                 rx_delay: station.rx_delay,
                 nic: Nic::new(station.nic(
                     number,
-                    config::steps(&wiring, place),
+                    &wiring,
                     handlings.stations.remove(&number).unwrap_or_default(),
+                    own.collect(),
                 ))
                 .with_processor(station.processor.map(Processor::new)),
                 sources: sources
                     .map(|(at, traffic)| Source::new(traffic.source(StreamId::new(number, at))))
                     .collect(),
-                waiting: vec![VecDeque::new(); station.traffic.len()],
+                waiting: vec![VecDeque::new(); station.traffic.len() * station.ports.len()],
                 overflowed: 0,
                 streams_first: false,
                 ends: Vec::new(),
                 scheduler: raw::RawScheduler::new(config::mac(number), number),
                 priorities: vec![0],
-                cables: ends(place),
+                cables: ports.map(|port| ends(CableEnd::Station(number, port))).collect(),
                 powered_off: false,
             }
         });
@@ -178,7 +181,7 @@ impl Network {
             let ports = 0..bridge.ports.len();
             let cables = ports.map(|port| ends(CableEnd::Bridge(number, port)));
             let streams = handlings.bridges.remove(&number).unwrap_or_default();
-            let groups = std::mem::take(&mut groups[number]).into_iter();
+            let groups = std::mem::take(&mut groups[config.stations.len() + number]).into_iter();
             let groups = groups.map(|(mac, ports)| (mac, ports.into_iter().collect())).collect();
             let here = config.bridge_outages.iter().filter(|outage| outage.bridge == number);
             let changes = here.flat_map(|outage| {
@@ -196,7 +199,7 @@ impl Network {
         let bridges = switching.collect();
         let station_components = stations;
         let streams = Streams::new(config);
-        let ports = config.stations.iter().map(|_| 1);
+        let ports = config.stations.iter().map(|station| station.ports.len());
         let ports = ports.chain(config.bridges.iter().map(|bridge| bridge.ports.len()));
         let time = config.time.clone().map(|time| Time::new(time, seed, ports));
         let mut this = Self {
@@ -230,7 +233,8 @@ impl Network {
         let (now, place) = (context.now, Place::Station(number));
         let mut wake = self.run_clock(place, now);
         let station = &mut self.stations[number];
-        if let Some((from, _)) = station.cables {
+        for (port, cables) in station.cables.iter().enumerate() {
+            let Some((from, _)) = *cables else { continue };
             let direction = &mut self.directions[from];
             while let Some((due, transmission)) = direction.arrival(from, context) {
                 if station.powered_off {
@@ -240,9 +244,9 @@ impl Network {
                 context.happened(0x4000 + number as u64, &transmission.frame.bytes);
                 match &mut self.time {
                     Some(time) if time::is_intact_ptp(&transmission.frame) => {
-                        time.receive(place, 0, &transmission, station.rx_delay);
+                        time.receive(place, port, &transmission, station.rx_delay);
                     }
-                    _ => station.nic.handle(due, nic::Input::FromLine(transmission)),
+                    _ => station.nic.handle(due, nic::Input::FromLine { port, transmission }),
                 }
             }
             wake = earliest([wake, direction.wake()]);
@@ -252,11 +256,13 @@ impl Network {
         if station.powered_off {
             return wake;
         }
-        if let Some(cables) = station.cables
-            && let Some((is_up, change)) = links::state(&self.directions, cables, now)
-        {
-            station.nic.set_link(is_up);
-            wake = earliest([wake, change]);
+        for (port, cables) in station.cables.iter().enumerate() {
+            if let Some(cables) = *cables
+                && let Some((is_up, change)) = links::state(&self.directions, cables, now)
+            {
+                station.nic.set_link(port, is_up);
+                wake = earliest([wake, change]);
+            }
         }
         loop {
             let world = (&mut self.directions[..], &mut self.streams, self.time.as_ref());
@@ -418,18 +424,23 @@ impl Station {
     ) -> Option<Instant> {
         let mut wake = None;
         let clock = time.map(|time| *time.clock(Place::Station(number)));
-        for (source, waiting) in self.sources.iter_mut().zip(&mut self.waiting) {
+        let queues = self.waiting.chunks_mut(self.cables.len());
+        for (source, waiting) in self.sources.iter_mut().zip(queues) {
             loop {
                 match source.poll(now, clock.as_ref()) {
                     traffic::Output::Frame(_) if self.powered_off => {}
                     traffic::Output::Frame(mut frame) => {
                         let shows = time.map_or(0, |time| time.shows(number, now).0);
                         streams.send(&frame, shows);
-                        if waiting.len() == STREAM_QUEUE {
-                            self.overflowed += 1;
-                            streams.lose(std::iter::once(frame.id));
-                        } else if let Some(admission) = self.nic.admit(now, &mut frame) {
-                            waiting.push_back((frame, admission));
+                        let outputs = self.nic.prepare(&mut frame);
+                        streams.settle(self.nic.dropped());
+                        for port in outputs.ports() {
+                            if waiting[port].len() == STREAM_QUEUE {
+                                self.overflowed += 1;
+                                streams.lose(std::iter::once(frame.id));
+                            } else if let Some(admission) = self.nic.admit(now, port, &frame) {
+                                waiting[port].push_back((frame.clone(), admission));
+                            }
                         }
                     }
                     traffic::Output::Timeout(at) => break wake = earliest([wake, at]),
@@ -446,18 +457,20 @@ impl Station {
         let nic = &mut self.nic;
         let mut count = 0;
         while count < most {
-            let heads = self.waiting.iter_mut().filter_map(|waiting| {
+            let ports = self.cables.len();
+            let heads = self.waiting.iter_mut().enumerate().filter_map(|(at, waiting)| {
                 let (_, admission) = *waiting.front()?;
-                let goes = nic.hand_over_at(admission) <= now && nic.takes(now, admission);
-                goes.then_some((waiting, admission))
+                let port = at % ports;
+                let due = nic.hand_over_at(port, admission) <= now;
+                (due && nic.takes(now, port, admission)).then_some((waiting, port, admission))
             });
-            let next = heads.min_by_key(|(_, admission)| admission.eligible);
-            let Some((waiting, admission)) = next else { break };
+            let next = heads.min_by_key(|(.., admission)| admission.eligible);
+            let Some((waiting, port, admission)) = next else { break };
             let (mut frame, _) = waiting.pop_front().expect("it is the head");
-            let kept = nic.hand_over_at(admission).max(frame.latency.until());
+            let kept = nic.hand_over_at(port, admission).max(frame.latency.until());
             frame.latency.book(FrameStage::Shaper, kept);
             frame.latency.book(FrameStage::Queue, now);
-            nic.handle(now, nic::Input::Admitted(frame, admission));
+            nic.handle(now, nic::Input::Admitted { port, frame, admission });
             count += 1;
         }
         count
@@ -465,8 +478,10 @@ impl Station {
 
     /// When the shaper next permits the host to send a waiting frame of a stream.
     fn shaper_wake(&self, now: Instant) -> Option<Instant> {
-        let heads = self.waiting.iter().filter_map(VecDeque::front);
-        let kept = heads.map(|(_, admission)| self.nic.hand_over_at(*admission));
+        let ports = self.cables.len();
+        let heads = self.waiting.iter().enumerate();
+        let heads = heads.filter_map(|(at, waiting)| Some((at % ports, waiting.front()?.1)));
+        let kept = heads.map(|(port, admission)| self.nic.hand_over_at(port, admission));
         kept.filter(|at| *at > now).min()
     }
 
@@ -482,9 +497,9 @@ impl Station {
         let mut moved = false;
         let nic_wake = loop {
             match self.nic.poll(now) {
-                nic::Output::Line(event) => {
-                    if let Some((_, to)) = self.cables {
-                        directions[to].carry(now, to, event, self.nic.port(), context);
+                nic::Output::Line { port, event } => {
+                    if let Some((_, to)) = self.cables[port] {
+                        directions[to].carry(now, to, event, self.nic.port(port), context);
                         streams.settle(directions[to].cable.dropped());
                     }
                 }

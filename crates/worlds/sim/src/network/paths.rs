@@ -11,7 +11,7 @@ use super::tree::Place;
 use super::wiring::Wiring;
 use crate::ensure;
 use crate::ethernet::bridge::Mode;
-use crate::ethernet::streams::{Handling, Identification, Recover, StreamTable};
+use crate::ethernet::streams::{Handling, Identification, OWN, Recover, StreamTable};
 
 /// A stream with its own paths, filters or elimination.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct StreamConfig {
 /// The handling of a stream in a node.
 #[derive(Clone, Debug)]
 struct Part {
-    /// The output ports for each reception port.
+    /// The output ports for each reception port; for [`OWN`], of frames that the node sends.
     routes: BTreeMap<usize, BTreeSet<usize>>,
 }
 
@@ -96,23 +96,19 @@ impl StreamConfig {
         wiring: &Wiring<'_>,
         stream: usize,
     ) -> Result<Vec<(Place, Handling)>, String> {
-        let parts = self.parts(wiring)?;
+        let mut parts = self.parts(wiring)?;
         self.check_places(wiring, &parts)?;
+        // A station uses its first port without a stream, too.
+        let from = Place::Station(self.from);
+        parts.retain(|place, part| *place != from || part.routes[&OWN] != BTreeSet::from([0]));
         let numbers = (!self.eliminate.is_empty()).then_some(self.numbers);
-        let mut places: BTreeSet<Place> = parts.keys().map(|at| Place::Bridge(*at)).collect();
+        let mut places: BTreeSet<Place> = parts.keys().copied().collect();
         places.extend(self.filters.iter().map(|(at, _)| Place::Bridge(*at)));
         places.extend(self.eliminate.iter().map(|(at, _)| *at).chain(numbers));
         let handling = |place: Place| {
-            let (part, filter) = match place {
-                Place::Bridge(at) => (
-                    parts.get(&at),
-                    self.filters
-                        .iter()
-                        .find(|(bridge, _)| *bridge == at)
-                        .map(|(_, filter)| filter.clone()),
-                ),
-                Place::Station(_) => (None, None),
-            };
+            let part = parts.get(&place);
+            let here = |(at, _): &&(usize, psfp::Config)| place == Place::Bridge(*at);
+            let filter = self.filters.iter().find(here).map(|(_, filter)| filter.clone());
             let recover = self.recover(place);
             let last = part.is_some_and(|part| part.leads_to(wiring, place, &self.to));
             let tells = self.to.iter().any(|at| self.recover(Place::Station(*at)).is_some());
@@ -131,9 +127,13 @@ impl StreamConfig {
         places.into_iter().map(handling).collect()
     }
 
-    /// The reception and output ports of each bridge on the paths.
-    fn parts(&self, wiring: &Wiring<'_>) -> Result<BTreeMap<usize, Part>, String> {
-        let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
+    /// The reception and output ports of the sender and of each bridge on the paths.
+    fn parts(&self, wiring: &Wiring<'_>) -> Result<BTreeMap<Place, Part>, String> {
+        let mut parts: BTreeMap<Place, Part> = BTreeMap::new();
+        let mut add = |place, received, sent| {
+            let part = parts.entry(place).or_insert(Part { routes: BTreeMap::new() });
+            part.routes.entry(received).or_default().insert(sent);
+        };
         for path in &self.paths {
             let hops = wiring.hops(self.from, path)?;
             let nodes: BTreeSet<Place> = hops.iter().map(|[_, end]| end.node()).collect();
@@ -141,12 +141,14 @@ impl StreamConfig {
             let end = hops.last().map(|[_, end]| end.node());
             let arrives = self.to.iter().any(|to| end == Some(Place::Station(*to)));
             ensure(arrives, "a path does not lead to a destination".to_owned())?;
+            if let Some([CableEnd::Station(station, sent), _]) = hops.first() {
+                add(Place::Station(*station), OWN, *sent);
+            }
             for pair in hops.windows(2) {
                 if let ([_, CableEnd::Bridge(at, received)], [CableEnd::Bridge(_, sent), _]) =
                     (pair[0], pair[1])
                 {
-                    let part = parts.entry(at).or_insert(Part { routes: BTreeMap::new() });
-                    part.routes.entry(received).or_default().insert(sent);
+                    add(Place::Bridge(at), received, sent);
                 }
             }
         }
@@ -156,7 +158,7 @@ impl StreamConfig {
     fn check_places(
         &self,
         wiring: &Wiring<'_>,
-        parts: &BTreeMap<usize, Part>,
+        parts: &BTreeMap<Place, Part>,
     ) -> Result<(), String> {
         let network = wiring.network;
         let known = |station: usize| station < network.stations.len();
@@ -168,7 +170,7 @@ impl StreamConfig {
         ensure(leads, "a stream with paths needs a destination station".to_owned())?;
         for (place, _) in &self.eliminate {
             let on = match place {
-                Place::Bridge(at) => parts.contains_key(at),
+                Place::Bridge(_) => parts.contains_key(place),
                 Place::Station(at) => self.to.contains(at),
             };
             ensure(on, format!("{place} eliminates duplicates, but is on no path of the stream"))?;
@@ -202,24 +204,25 @@ impl StreamConfig {
     }
 
     /// Checks that no copy circulates for ever: each loop needs a bridge with vector recovery.
-    fn check_ends(&self, wiring: &Wiring<'_>, parts: &BTreeMap<usize, Part>) -> Result<(), String> {
-        let ends = |at: usize| {
-            let recover = self.recover(Place::Bridge(at));
+    fn check_ends(&self, wiring: &Wiring<'_>, parts: &BTreeMap<Place, Part>) -> Result<(), String> {
+        let ends = |at: Place| {
+            let recover = self.recover(at);
             recover.is_some_and(|recover| {
                 matches!(recover.recovery.algorithm, Algorithm::Vector { .. })
             })
         };
-        let next = |(at, received): (usize, usize)| {
-            let routes = parts[&at].routes(self.recover(Place::Bridge(at)).is_some());
+        let next = |(at, received): (Place, usize)| {
+            let routes = parts[&at].routes(self.recover(at).is_some());
             let sent = routes.into_iter().find(|(port, _)| *port == received);
             let to = sent.map_or_else(Vec::new, |(_, sent)| sent).into_iter();
-            to.filter_map(|port| match wiring.across(CableEnd::Bridge(at, port))?.1 {
-                CableEnd::Bridge(to, port) => parts.contains_key(&to).then_some((to, port)),
-                CableEnd::Station(_) => None,
+            to.filter_map(|port| match wiring.across(at.port(port))?.1 {
+                CableEnd::Bridge(to, port) => Some((Place::Bridge(to), port)),
+                CableEnd::Station(..) => None,
             })
+            .filter(|(to, _)| parts.contains_key(to))
             .collect::<Vec<_>>()
         };
-        let mut open: BTreeSet<(usize, usize)> = BTreeSet::new();
+        let mut open: BTreeSet<(Place, usize)> = BTreeSet::new();
         for (at, part) in parts {
             open.extend(part.routes.keys().map(|port| (*at, *port)));
         }
@@ -252,10 +255,9 @@ impl Part {
 
     /// Whether the cables at all output ports lead to these stations.
     fn leads_to(&self, wiring: &Wiring<'_>, from: Place, to: &[usize]) -> bool {
-        let Place::Bridge(at) = from else { return false };
         let mut sent = self.routes.values().flatten();
         sent.all(|port| {
-            let other = wiring.across(CableEnd::Bridge(at, *port)).map(|(_, other)| other.node());
+            let other = wiring.across(from.port(*port)).map(|(_, other)| other.node());
             matches!(other, Some(Place::Station(station)) if to.contains(&station))
         })
     }

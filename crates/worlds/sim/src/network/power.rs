@@ -8,23 +8,24 @@ use std::iter;
 use wire::Instant;
 
 impl Network {
-    /// Powers a station off. The station loses all state except its clock. Returns the neighbour
-    /// whose link goes down, if the neighbour reacts.
-    pub(crate) fn power_off(&mut self, now: Instant, number: usize) -> Option<Component> {
+    /// Powers a station off. The station loses all state except its clock. Returns the
+    /// neighbours whose links go down, if they react.
+    pub(crate) fn power_off(&mut self, now: Instant, number: usize) -> Vec<Component> {
         self.power_clock(now, Place::Station(number), false);
         let station = &mut self.stations[number];
         station.powered_off = true;
-        station.cables.iter().for_each(|(_, to)| self.directions[*to].is_dark = true);
+        let cables = station.cables.iter().flatten();
+        cables.for_each(|(_, to)| self.directions[*to].is_dark = true);
         station.nic.reset(now);
         self.streams.settle(station.nic.dropped());
         let waiting = station.waiting.iter_mut().flat_map(|waiting| waiting.drain(..));
         self.streams.lose(waiting.map(|(frame, _)| frame.id));
         station.ends.iter_mut().for_each(ConnectionEnd::forget);
-        self.neighbour(number)
+        self.neighbours(number)
     }
 
     /// Powers a station on. The station listens and connects again. Returns the station, and the
-    /// neighbour whose link comes up, if the neighbour reacts.
+    /// neighbours whose links come up, if they react.
     pub(crate) fn power_on(
         &mut self,
         now: Instant,
@@ -32,8 +33,8 @@ impl Network {
     ) -> impl Iterator<Item = Component> + use<> {
         self.power_clock(now, Place::Station(number), true);
         let station = &mut self.stations[number];
-        if let Some((from, _)) = station.cables {
-            let cable = &mut self.directions[from].cable;
+        for (from, _) in station.cables.iter().flatten() {
+            let cable = &mut self.directions[*from].cable;
             while cable.next().is_some_and(|due| due < now)
                 && let cable::Output::Deliver(missed) = cable.poll(now)
             {
@@ -44,10 +45,11 @@ impl Network {
             station.nic.set_clock(now, *time.clock(Place::Station(number)), None);
         }
         station.powered_off = false;
-        station.cables.iter().for_each(|(_, to)| self.directions[*to].is_dark = false);
+        let cables = station.cables.iter().flatten();
+        cables.for_each(|(_, to)| self.directions[*to].is_dark = false);
         station.host.iter_mut().for_each(|host| **host = host.restarted());
         (0..station.ends.len()).for_each(|end| station.reopen(now, end));
-        iter::once(self.station_components[number]).chain(self.neighbour(number))
+        iter::once(self.station_components[number]).chain(self.neighbours(number))
     }
 
     /// Powers a bridge off or on (`on`), if this is due at `now`. A bridge without power loses its
@@ -72,9 +74,10 @@ impl Network {
         self.time.iter_mut().for_each(|time| time.power(now, place, on));
     }
 
-    /// The component at the other end of a station's cable, if it reacts to link changes.
-    fn neighbour(&self, number: usize) -> Option<Component> {
-        let (from, to) = self.stations[number].cables?;
-        self.directions[from].preempts.then_some(self.directions[to].to)
+    /// The components at the other ends of a station's cables that react to link changes.
+    fn neighbours(&self, number: usize) -> Vec<Component> {
+        let cables = self.stations[number].cables.iter().flatten();
+        let reacting = cables.filter(|(from, _)| self.directions[*from].preempts);
+        reacting.map(|(_, to)| self.directions[*to].to).collect()
     }
 }

@@ -10,12 +10,14 @@ impl Network {
     pub(crate) fn queues(&self, now: Instant) -> Vec<QueueStats> {
         let mut all = vec![QueueStats::default(); self.directions.len()];
         for station in &self.stations {
-            if let Some((_, way)) = station.cables {
-                let port = queue_stats(station.nic.port(), now);
+            for (port, cables) in station.cables.iter().enumerate() {
+                let Some((_, way)) = *cables else { continue };
+                let stats = queue_stats(station.nic.port(port), now);
+                let overflowed = if port == 0 { station.overflowed } else { 0 };
                 all[way] = QueueStats {
-                    offered: port.offered + station.overflowed,
-                    dropped: port.dropped + station.overflowed,
-                    ..port
+                    offered: stats.offered + overflowed,
+                    dropped: stats.dropped + overflowed,
+                    ..stats
                 };
             }
         }

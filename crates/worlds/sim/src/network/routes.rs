@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// The cables from one station to another, in order.
 pub type Path = Vec<usize>;
 
-/// The output ports of each group address at a bridge.
+/// The output ports of each group address at a node.
 pub(super) type GroupPorts = BTreeMap<Mac, BTreeSet<usize>>;
 
 /// The shortest paths from a station to all nodes.
@@ -84,12 +84,12 @@ impl Wiring<'_> {
         ShortestPaths { back }
     }
 
-    /// The output ports of group addresses at each bridge.
+    /// The output ports of group addresses at each node, stations first.
     ///
     /// # Errors
     /// A stream whose paths are no tree, or do not lead to its listeners.
     pub(super) fn groups(&self) -> Result<Vec<GroupPorts>, String> {
-        let mut all = vec![GroupPorts::new(); self.network.bridges.len()];
+        let mut all = vec![GroupPorts::new(); self.ways().len()];
         for (station, config) in self.network.stations.iter().enumerate() {
             for (number, traffic) in config.traffic.iter().enumerate() {
                 let failed = |reason| format!("stream {number} of station {station}: {reason}");
@@ -98,10 +98,9 @@ impl Wiring<'_> {
                 let Some(group) = traffic.group(id).filter(|group| *group != Mac::BROADCAST) else {
                     continue;
                 };
-                for port in ports {
-                    if let CableEnd::Bridge(bridge, port) = port {
-                        all[bridge].entry(group).or_default().insert(port);
-                    }
+                for end in ports {
+                    let (CableEnd::Station(_, port) | CableEnd::Bridge(_, port)) = end;
+                    all[self.number(end.node())].entry(group).or_default().insert(port);
                 }
             }
         }

@@ -70,11 +70,13 @@ impl Network {
         next
     }
 
-    fn of_station(&mut self, number: usize, see: impl FnOnce(usize, &mut Followed, &Port)) {
+    fn of_station(&mut self, number: usize, mut see: impl FnMut(usize, &mut Followed, &Port)) {
         let station = &self.stations[number];
-        let Some((_, wire)) = station.cables else { return };
-        if let Some(followed) = &mut self.directions[wire].followed {
-            see(wire, followed, station.nic.port());
+        for (port, cables) in station.cables.iter().enumerate() {
+            let Some((_, wire)) = *cables else { continue };
+            if let Some(followed) = &mut self.directions[wire].followed {
+                see(wire, followed, station.nic.port(port));
+            }
         }
     }
 

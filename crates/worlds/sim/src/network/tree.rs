@@ -22,6 +22,16 @@ pub enum Place {
     Bridge(usize),
 }
 
+impl Place {
+    /// A port of the node.
+    pub const fn port(self, port: usize) -> CableEnd {
+        match self {
+            Self::Station(station) => CableEnd::Station(station, port),
+            Self::Bridge(bridge) => CableEnd::Bridge(bridge, port),
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -61,11 +71,20 @@ impl Tree {
         Place::Bridge(self.network.bridges.len() - 1)
     }
 
-    /// Adds a cable. Returns the number of its direction from `a` to `b`; the direction from `b` to
+    /// Adds a cable. A station gets a further port for each further cable. Returns the number of its direction from `a` to `b`; the direction from `b` to
     /// `a` has the next number.
     pub fn link(&mut self, a: Place, b: Place) -> usize {
         let [a, b] = [a, b].map(|place| match place {
-            Place::Station(station) => CableEnd::Station(station),
+            Place::Station(station) => {
+                let ports = &mut self.network.stations[station].ports;
+                let is_used = self.network.cables.iter().any(|cable| {
+                    [cable.a, cable.b].contains(&CableEnd::Station(station, ports.len() - 1))
+                });
+                if is_used {
+                    ports.push(port::Config::new(self.rate));
+                }
+                CableEnd::Station(station, ports.len() - 1)
+            }
             Place::Bridge(bridge) => {
                 let ports = &mut self.network.bridges[bridge].ports;
                 ports.push(port::Config::new(self.rate));
@@ -79,7 +98,7 @@ impl Tree {
     /// The port that sends in this direction of a cable.
     pub fn port(&mut self, direction: usize) -> &mut port::Config {
         match self.network.sender(direction) {
-            CableEnd::Station(station) => &mut self.network.stations[station].port,
+            CableEnd::Station(station, port) => &mut self.network.stations[station].ports[port],
             CableEnd::Bridge(bridge, port) => &mut self.network.bridges[bridge].ports[port],
         }
     }

@@ -17,7 +17,8 @@ type Across = Option<(usize, CableEnd)>;
 pub struct Wiring<'a> {
     /// The network.
     pub network: &'a NetworkConfig,
-    stations: Vec<Across>,
+    /// The cable at each port of each station.
+    stations: Vec<Vec<Across>>,
     /// The cable at each port of each bridge.
     bridges: Vec<Vec<Across>>,
     /// The first cable between two nodes, and its ends.
@@ -37,7 +38,7 @@ impl CableEnd {
     /// The node of this cable end.
     pub fn node(self) -> Place {
         match self {
-            Self::Station(station) => Place::Station(station),
+            Self::Station(station, _) => Place::Station(station),
             Self::Bridge(bridge, _) => Place::Bridge(bridge),
         }
     }
@@ -51,7 +52,7 @@ impl NetworkConfig {
     pub fn wiring(&self) -> Wiring<'_> {
         let mut wiring = Wiring {
             network: self,
-            stations: vec![None; self.stations.len()],
+            stations: self.stations.iter().map(|one| vec![None; one.ports.len()]).collect(),
             bridges: self.bridges.iter().map(|bridge| vec![None; bridge.ports.len()]).collect(),
             between: BTreeMap::new(),
             ways: vec![Vec::new(); self.stations.len() + self.bridges.len()],
@@ -62,7 +63,7 @@ impl NetworkConfig {
         for (number, cable) in self.cables.iter().enumerate() {
             for (from, to) in [(cable.a, cable.b), (cable.b, cable.a)] {
                 let here = match from {
-                    CableEnd::Station(station) => &mut wiring.stations[station],
+                    CableEnd::Station(station, port) => &mut wiring.stations[station][port],
                     CableEnd::Bridge(bridge, port) => &mut wiring.bridges[bridge][port],
                 };
                 here.get_or_insert((number, to));
@@ -82,7 +83,8 @@ impl NetworkConfig {
 }
 
 impl<'a> Wiring<'a> {
-    fn number(&self, node: Place) -> usize {
+    /// The number of a node in [`Self::ways`].
+    pub(super) fn number(&self, node: Place) -> usize {
         match node {
             Place::Station(station) => station,
             Place::Bridge(bridge) => self.stations.len() + bridge,
@@ -106,7 +108,9 @@ impl<'a> Wiring<'a> {
         let mut ways: Vec<Vec<[CableEnd; 2]>> = vec![Vec::new(); nodes];
         for cable in &self.network.cables {
             let [a, b] = [cable.a, cable.b].map(|end| self.number(end.node()));
-            let joins = groups.join(a, b);
+            // Stations forward nothing, so the tree has only their first port.
+            let is_leaf = |end| matches!(end, CableEnd::Station(_, 1..));
+            let joins = !is_leaf(cable.a) && !is_leaf(cable.b) && groups.join(a, b);
             self.spanning.push(joins);
             if joins {
                 // The end at the node that is farther from the root comes first.
@@ -135,7 +139,8 @@ impl<'a> Wiring<'a> {
 
     /// For each cable, whether it is part of the tree for frames without their own path. The tree
     /// never changes. It replaces the spanning tree protocol (IEEE 802.1Q-2022, 13). A cable that
-    /// closes a loop with earlier cables is not part of the tree.
+    /// closes a loop with earlier cables is not part of the tree, nor is one at a further port of a
+    /// station.
     pub fn spanning(&self) -> &[bool] {
         &self.spanning
     }
@@ -143,7 +148,7 @@ impl<'a> Wiring<'a> {
     /// The number of the cable at `place`, and the other end of the cable. `None` without a cable.
     pub fn across(&self, place: CableEnd) -> Option<(usize, CableEnd)> {
         match place {
-            CableEnd::Station(station) => self.stations[station],
+            CableEnd::Station(station, port) => self.stations[station][port],
             CableEnd::Bridge(bridge, port) => self.bridges[bridge][port],
         }
     }
@@ -181,7 +186,7 @@ impl<'a> Wiring<'a> {
         while let Some((bridge, port)) = open.pop() {
             let other = self.bridges[bridge][port].filter(|(cable, _)| self.spanning[*cable]);
             match other {
-                Some((_, CableEnd::Station(station))) => stations.push(station),
+                Some((_, CableEnd::Station(station, _))) => stations.push(station),
                 Some((_, CableEnd::Bridge(bridge, entry))) => {
                     let others = (0..self.bridges[bridge].len()).filter(|port| *port != entry);
                     open.extend(others.map(|port| (bridge, port)));

@@ -141,8 +141,8 @@ impl World {
             on.for_each(|component| self.kernel.arm_by(component, now));
             return None;
         }
-        let neighbour = self.network.power_off(now, station);
-        neighbour.into_iter().for_each(|component| self.kernel.arm_by(component, now));
+        let neighbours = self.network.power_off(now, station);
+        neighbours.into_iter().for_each(|component| self.kernel.arm_by(component, now));
         for device in 0..self.devices.len() {
             let home = self.device_homes[device];
             if self.transports[home].device_station() == Some(station) {

@@ -34,7 +34,7 @@ impl Config {
     pub fn tsn_line(bridges: usize, runtime: Duration) -> Self {
         assert!((26..=64).contains(&bridges), "26 to 64 bridges");
         let station = |number| StationConfig {
-            port: port(),
+            ports: vec![port()],
             tagging: Some(Tagging::vlan(1)),
             traffic: STREAMS.iter().map(|stream| traffic(number, bridges, *stream)).collect(),
             ..StationConfig::new(Rate::G1, STATION, 4)
@@ -46,7 +46,7 @@ impl Config {
             jitter: Duration::ZERO,
         };
         // Port 0 leads to the station, 1 to the next bridge, 2 to the previous bridge.
-        let own = (0..bridges).map(|at| (CableEnd::Station(at), CableEnd::Bridge(at, 0)));
+        let own = (0..bridges).map(|at| (CableEnd::station(at), CableEnd::Bridge(at, 0)));
         let line = (1..bridges).map(|at| (CableEnd::Bridge(at - 1, 1), CableEnd::Bridge(at, 2)));
         let network = NetworkConfig {
             stations: (0..bridges).map(station).collect(),

@@ -51,7 +51,7 @@ fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationC
 
 /// Two stations and a cable.
 fn point_to_point(station: StationConfig) -> NetworkConfig {
-    let cable = CableConfig::new(CableEnd::Station(0), CableEnd::Station(1), CABLE);
+    let cable = CableConfig::new(CableEnd::station(0), CableEnd::station(1), CABLE);
     NetworkConfig {
         stations: vec![station; 2],
         bridges: Vec::new(),

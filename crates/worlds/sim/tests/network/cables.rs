@@ -94,12 +94,13 @@ fn faults_are_counted_and_keep_order() {
 fn interface(tagging: Option<nic::Tagging>) -> nic::Config {
     nic::Config {
         mac: Mac::local(2),
-        port: port::Config::new(Rate::G1),
+        ports: vec![port::Config::new(Rate::G1)],
         tx_delay: Duration::from_ns(300),
         rx_delay: Duration::from_ns(200),
         tx_ring: 2,
         tagging,
         streams: Vec::new(),
+        groups: Vec::new(),
     }
 }
 
@@ -110,7 +111,9 @@ fn an_interface_delays_and_tags() {
     assert_eq!(nic.room(), 1);
     let at = Instant::from_ns(300);
     assert_eq!(nic.poll(Instant::ZERO), nic::Output::Timeout(Some(at)));
-    let nic::Output::Line(LineEvent::Transmit(transmission)) = nic.poll(at) else { panic!("due") };
+    let nic::Output::Line { event: LineEvent::Transmit(transmission), .. } = nic.poll(at) else {
+        panic!("due")
+    };
     assert_eq!(transmission.frame.tag, Some(Tag { pcp: 6, vid: 7 }));
     assert_eq!(transmission.end, at + Duration::from_ns((8 + 68) * 8));
     assert_eq!(transmission.frame.latency.spent(FrameStage::Nic), Duration::from_ns(300));
@@ -125,7 +128,12 @@ fn rings_are_by_queue() {
     let port = port::Config { gates, ..port::Config::new(Rate::G1) };
     let no_delay = Duration::ZERO;
     let tagging = Some(nic::Tagging::vlan(7));
-    let config = nic::Config { port, tx_delay: no_delay, rx_delay: no_delay, ..interface(tagging) };
+    let config = nic::Config {
+        ports: vec![port],
+        tx_delay: no_delay,
+        rx_delay: no_delay,
+        ..interface(tagging)
+    };
     let mut nic = Nic::new(config);
     for (id, priority) in [(0, 0), (1, 0), (2, 6)] {
         let mut frame = frame(id, Instant::ZERO);
@@ -134,13 +142,14 @@ fn rings_are_by_queue() {
     }
     assert_eq!((nic.room_for(0), nic.room_for(6), nic.room_for(3)), (0, 1, 2));
     assert_eq!(nic.room(), 0);
-    let nic::Output::Line(LineEvent::Transmit(first)) = nic.poll(Instant::ZERO) else {
+    let nic::Output::Line { event: LineEvent::Transmit(first), .. } = nic.poll(Instant::ZERO)
+    else {
         panic!("its gate is open")
     };
     assert_eq!((first.frame.id, nic.room_for(6), nic.room_for(0)), (2, 2, 0));
     let opens = Instant::from_ns(100_000);
     assert_eq!(nic.poll(first.end + Duration::from_ns(96)), nic::Output::Timeout(Some(opens)));
-    let nic::Output::Line(LineEvent::Transmit(second)) = nic.poll(opens) else {
+    let nic::Output::Line { event: LineEvent::Transmit(second), .. } = nic.poll(opens) else {
         panic!("its gate is open")
     };
     assert_eq!((second.frame.id, nic.room_for(0)), (0, 1));
@@ -158,7 +167,7 @@ fn an_interface_checks_what_it_receives() {
     let mut broadcast = transmission(3, 0);
     broadcast.frame.bytes = vec![0xff; 60].into();
     for input in [good, corrupt, foreign, broadcast] {
-        nic.handle(Instant::ZERO, nic::Input::FromLine(input));
+        nic.handle(Instant::ZERO, nic::Input::FromLine { port: 0, transmission: input });
     }
     let mut ids = Vec::new();
     while let nic::Output::ToHost(frame) = nic.poll(Instant::from_ns(200)) {

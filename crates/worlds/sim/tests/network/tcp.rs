@@ -53,7 +53,7 @@ fn nothing_vanishes(world: &World) {
     for node in 0..2 {
         let cable = world.cables[node].counters();
         let nic = world.nics[node].counters();
-        let port = world.nics[node].port().counters();
+        let port = world.nics[node].port(0).counters();
         assert_eq!(port.offered, port.sent + port.full.iter().sum::<u64>() + port.never_fits);
         assert_eq!(world.hosts[node].counters().sent, port.offered);
         assert_eq!(cable.offered, port.sent);

@@ -46,12 +46,13 @@ impl Pair {
             number += 1;
             Nic::new(nic::Config {
                 mac: Mac::local(number),
-                port,
+                ports: vec![port],
                 tx_delay: Duration::ZERO,
                 rx_delay: Duration::ZERO,
                 tx_ring: 100,
                 tagging: Some(nic::Tagging::vlan(1)),
                 streams: Vec::new(),
+                groups: Vec::new(),
             })
         });
         let cables = faults.map(|faults| {
@@ -83,11 +84,11 @@ impl Pair {
 
     fn turn(&mut self, now: Instant, side: usize) -> Option<Instant> {
         while let cable::Output::Deliver(sent) = self.cables[1 - side].poll(now) {
-            self.nics[side].handle(now, nic::Input::FromLine(sent));
+            self.nics[side].handle(now, nic::Input::FromLine { port: 0, transmission: sent });
         }
         let wake = loop {
             match self.nics[side].poll(now) {
-                nic::Output::Line(event) => self.send(now, side, event),
+                nic::Output::Line { event, .. } => self.send(now, side, event),
                 nic::Output::ToHost(_) => self.arrived += 1,
                 nic::Output::Timeout(wake) => break wake,
             }
@@ -107,7 +108,7 @@ impl Pair {
     }
 
     fn suspended(&self) -> u64 {
-        self.nics[0].port().counters().suspended
+        self.nics[0].port(0).counters().suspended
     }
 
     /// Times at which `side` sent `control`, in ns.

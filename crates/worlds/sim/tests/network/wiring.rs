@@ -39,7 +39,7 @@ fn search(network: &NetworkConfig, at: CableEnd, to: usize) -> Option<Vec<CableE
         return None;
     }
     let rest = match other {
-        CableEnd::Station(station) => (station == to).then(Vec::new)?,
+        CableEnd::Station(station, _) => (station == to).then(Vec::new)?,
         CableEnd::Bridge(bridge, entered) => (0..network.bridges[bridge].ports.len())
             .filter(|port| *port != entered)
             .find_map(|port| search(network, CableEnd::Bridge(bridge, port), to))?,
@@ -53,7 +53,7 @@ proptest! {
         let wiring = network.wiring();
         for from in 0..network.stations.len() {
             for to in (0..network.stations.len()).filter(|to| *to != from) {
-                let found = search(&network, CableEnd::Station(from), to);
+                let found = search(&network, CableEnd::station(from), to);
                 prop_assert_eq!(Some(wiring.way(from, to)), found, "{} to {}", from, to);
             }
         }

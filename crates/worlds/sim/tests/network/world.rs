@@ -119,12 +119,16 @@ impl World {
         let nics = [0, 1].map(|node| {
             Nic::new(nic::Config {
                 mac: mac(node),
-                port: port::Config { gates: plan.gates.clone(), ..port::Config::new(plan.rate) },
+                ports: vec![port::Config {
+                    gates: plan.gates.clone(),
+                    ..port::Config::new(plan.rate)
+                }],
                 tx_delay: plan.nic_delay,
                 rx_delay: plan.nic_delay,
                 tx_ring: plan.tx_ring,
                 tagging: plan.tagging,
                 streams: Vec::new(),
+                groups: Vec::new(),
             })
         });
         let mut cables: Vec<_> = plan.cables.clone().map(Cable::new).into();
@@ -203,7 +207,10 @@ impl World {
                         bridge.handle(self.now, bridge::Input::Frame { port, transmission });
                     } else {
                         let node = if number < 2 { 1 - number } else { number - 2 };
-                        self.nics[node].handle(self.now, nic::Input::FromLine(transmission));
+                        self.nics[node].handle(
+                            self.now,
+                            nic::Input::FromLine { port: 0, transmission: transmission },
+                        );
                     }
                 }
             }
@@ -233,7 +240,7 @@ impl World {
                     assert_eq!(frame.latency.until(), self.now);
                     self.hosts[node].handle(self.now, tcp::Input::Frame(frame));
                 }
-                nic::Output::Line(event) => {
+                nic::Output::Line { event, .. } => {
                     let transmission = transmitted(event);
                     self.moved += 1;
                     let (start, end) = (transmission.start.as_ps(), transmission.end.as_ps());

@@ -41,7 +41,7 @@ fn preempting() -> Config {
     };
     let mut network = bridged(vec![station(Rate::G1); 2], 1, bridge::Mode::StoreAndForward, None);
     let bridges = network.bridges.iter_mut().flat_map(|bridge| &mut bridge.ports);
-    let stations = network.stations.iter_mut().map(|station| &mut station.port);
+    let stations = network.stations.iter_mut().map(|station| &mut station.ports[0]);
     bridges.chain(stations).for_each(|port| port.preemption = Some(preemption));
     config(vec![host(Workload::Fio(work), vec![(tcp([0, 1]), drive(0, Timing::NULL))])], network)
 }

@@ -48,7 +48,7 @@ fn live(workloads: &[Workload], push: Mode) -> Config {
     for (number, workload) in workloads.iter().enumerate() {
         let stations = [2 * number, 2 * number + 1];
         network.stations.extend([station.clone(), station.clone()]);
-        let [a, b] = stations.map(CableEnd::Station);
+        let [a, b] = stations.map(CableEnd::station);
         network.cables.push(CableConfig::new(a, b, ns(PROPAGATION)));
         let transport = TransportConfig::Tcp(TcpConfig { stations, priority: 0, burst: 32 << 10 });
         let drive = DriveConfig::new("RAM", Timing::NULL).as_in_farlane();

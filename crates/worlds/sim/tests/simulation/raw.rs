@@ -149,7 +149,7 @@ fn a_shaped_tunnel_does_not_hold_a_stream_of_its_priority() {
         let mut plan = plan(Rw::Write, Rate::M100, "none");
         let host = &mut plan.network.stations[0];
         host.tx_ring = tx_ring;
-        host.port.classes[usize::from(PRIORITY)].algorithm = Algorithm::Ats(shaper.clone());
+        host.ports[0].classes[usize::from(PRIORITY)].algorithm = Algorithm::Ats(shaper.clone());
         let each = Pattern::Periodic(Duration::from_us(997));
         host.traffic.push(TrafficConfig::new(1, 200, PRIORITY, each));
         let report = run(&plan);

@@ -118,7 +118,7 @@ fn shaped() -> sim::Config {
         advance: HoldAdvance { hold: Duration::from_ns(143 * 8), release: Duration::ZERO },
         verify: verification::Config { enabled: false, ..Default::default() },
     };
-    network.stations[1].port.preemption = Some(preemption);
+    network.stations[1].ports[0].preemption = Some(preemption);
     let entry = |states, us, operation| Entry {
         states: GateStates(states),
         interval: Duration::from_us(us),

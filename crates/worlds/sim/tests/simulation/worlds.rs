@@ -89,7 +89,7 @@ pub fn bridged(
     mode: bridge::Mode,
     gates: Option<Gates>,
 ) -> NetworkConfig {
-    let rate = stations[0].port.rate;
+    let rate = stations[0].ports[0].rate;
     let far = stations.len() - 1;
     let mut cables = Vec::new();
     let mut made = Vec::new();
@@ -105,11 +105,11 @@ pub fn bridged(
             jitter: Duration::ZERO,
         });
         let before =
-            if number == 0 { CableEnd::Station(0) } else { CableEnd::Bridge(number - 1, 1) };
+            if number == 0 { CableEnd::station(0) } else { CableEnd::Bridge(number - 1, 1) };
         cables.push(cable(before, CableEnd::Bridge(number, 0)));
     }
     for station in 1..=far {
-        cables.push(cable(CableEnd::Bridge(bridges - 1, station), CableEnd::Station(station)));
+        cables.push(cable(CableEnd::Bridge(bridges - 1, station), CableEnd::station(station)));
     }
     NetworkConfig { stations, bridges: made, cables, ..NetworkConfig::default() }
 }

@@ -153,7 +153,7 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
     }
     // Frames that entered the port of a bridge and were not sent wait there or were dropped there.
     for (way, queue) in report.queues.iter().enumerate() {
-        if matches!(network.sender(way), CableEnd::Station(_)) {
+        if matches!(network.sender(way), CableEnd::Station(..)) {
             continue;
         }
         let here = |((_, at), [_, entered]): &(&(u64, usize), &[Instant; 2])| {

@@ -111,7 +111,7 @@ fn config(span: Duration) -> Config {
         jitter: Duration::ZERO,
     }];
     config.network.cables = (0..2)
-        .map(|at| CableConfig::new(CableEnd::Station(at), CableEnd::Bridge(0, at), cable))
+        .map(|at| CableConfig::new(CableEnd::station(at), CableEnd::Bridge(0, at), cable))
         .collect();
     config
 }

@@ -146,7 +146,7 @@ impl Acks {
         };
         let Some(link) = &mut self.links[number] else { return };
         let has = |flag| segment.flags & flag != 0;
-        if from == CableEnd::Station(link.stations[direction]) {
+        if from == CableEnd::station(link.stations[direction]) {
             if direction == 0 && has(SYN) && !link.is_of(port, &segment) {
                 (0..2).for_each(|direction| link.end(number, direction, at, &mut waited));
                 link.port = Some(port);
@@ -158,7 +158,7 @@ impl Acks {
                 }
             }
         }
-        if to == CableEnd::Station(link.stations[1 - direction]) && link.port == Some(port) {
+        if to == CableEnd::station(link.stations[1 - direction]) && link.port == Some(port) {
             let arrived = at + rate.duration(PREAMBLE + bytes.len() + FCS) + propagation;
             if has(ACK) {
                 link.flows[1 - direction].acknowledge(segment.acknowledgement, |since| {
@@ -189,7 +189,7 @@ impl Acks {
             .checked_sub(1)
             .and_then(|link| self.raw.get_mut(link));
         let Some(Some((stations, next))) = link else { return };
-        let Some(direction) = stations.iter().position(|at| from == CableEnd::Station(*at)) else {
+        let Some(direction) = stations.iter().position(|at| from == CableEnd::station(*at)) else {
             return;
         };
         match frame.body {

@@ -178,7 +178,7 @@ fn frames(wiring: &Wiring<'_>, route: &[places::Egress<'_>]) -> Duration {
     route.iter().fold(Duration::ZERO, |sum, egress| {
         let Some((cable, other)) = wiring.across(egress.place) else { return sum };
         let (delay, bytes) = match other {
-            CableEnd::Station(_) => (Duration::ZERO, MINIMUM),
+            CableEnd::Station(..) => (Duration::ZERO, MINIMUM),
             CableEnd::Bridge(bridge, _) => {
                 let bridge = &network.bridges[bridge];
                 // The random delay of a bridge is practically never six times the jitter below its

@@ -133,7 +133,7 @@ fn preempting() -> Config {
     let port = port::Config { preemption, ..port::Config::new(Rate::G1) };
     let network = &mut config.network;
     let mut third = network.stations[0].clone();
-    network.stations.iter_mut().for_each(|station| station.port = port.clone());
+    network.stations.iter_mut().for_each(|station| station.ports[0] = port.clone());
     let pattern = Pattern::Periodic(Duration::from_us(5));
     third.traffic = vec![TrafficConfig::new(0, 64, 7, pattern)];
     network.stations.push(third);
@@ -141,7 +141,7 @@ fn preempting() -> Config {
     let (delay, jitter) = (Duration::from_ns(1_500), Duration::ZERO);
     network.bridges = vec![BridgeConfig { ports, mode, delay, jitter }];
     let cable =
-        |n| CableConfig::new(CableEnd::Station(n), CableEnd::Bridge(0, n), Duration::from_ns(50));
+        |n| CableConfig::new(CableEnd::station(n), CableEnd::Bridge(0, n), Duration::from_ns(50));
     network.cables = (0..3).map(cable).collect();
     config
 }

@@ -45,14 +45,14 @@ pub fn gated(work: Workload, open: Duration, cycle: Duration) -> Config {
     };
     let cable = |station, port| {
         CableConfig::new(
-            CableEnd::Station(station),
+            CableEnd::station(station),
             CableEnd::Bridge(0, port),
             Duration::from_ns(50),
         )
     };
     let cables = vec![cable(0, 0), cable(1, 1)];
     let mut stations = config.network.stations.clone();
-    stations.iter_mut().for_each(|station| station.port.gates = Some(gates.clone()));
+    stations.iter_mut().for_each(|station| station.ports[0].gates = Some(gates.clone()));
     config.network =
         NetworkConfig { stations, bridges: vec![bridge], cables, ..NetworkConfig::default() };
     if let Attached::Switch(switch) = &mut config.hosts[0].attached

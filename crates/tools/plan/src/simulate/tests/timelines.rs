@@ -65,11 +65,11 @@ fn planned() -> Planned {
     let mut planned = Plan::parse("p.toml", LINE).unwrap().build().unwrap();
     let sink = planned.stations.iter().position(|name| name == "sink").unwrap();
     let network = &mut planned.config.network;
-    network.stations[sink].port.preemption = Some(preemption());
+    network.stations[sink].ports[0].preemption = Some(preemption());
     let cable =
-        network.cables.iter().find(|cable| [cable.a, cable.b].contains(&CableEnd::Station(sink)));
+        network.cables.iter().find(|cable| [cable.a, cable.b].contains(&CableEnd::station(sink)));
     let cable = cable.unwrap();
-    let to_sink = if cable.a == CableEnd::Station(sink) { cable.b } else { cable.a };
+    let to_sink = if cable.a == CableEnd::station(sink) { cable.b } else { cable.a };
     let CableEnd::Bridge(bridge, number) = to_sink else { panic!("a bridge") };
     let port = port(&network.bridges[bridge].ports[number]);
     network.bridges[bridge].ports[number] = port;

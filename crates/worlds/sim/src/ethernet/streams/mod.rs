@@ -6,4 +6,4 @@ mod identify;
 mod table;
 
 pub use identify::{Header, Identification};
-pub use table::{Counters, Handling, Recover, StreamTable, Verdict};
+pub use table::{Counters, Handling, OWN, Recover, StreamTable, Verdict};

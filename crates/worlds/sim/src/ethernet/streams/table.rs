@@ -16,6 +16,9 @@ pub struct Recover {
     pub latent: Option<LatentTest>,
 }
 
+/// In place of a reception port: the node itself sends the frame.
+pub const OWN: usize = usize::MAX;
+
 /// How a node handles a stream. The node applies the fields in this order.
 #[derive(Clone, Debug)]
 pub struct Handling {
@@ -23,9 +26,9 @@ pub struct Handling {
     pub stream: usize,
     /// How the node identifies frames of the stream.
     pub identification: Identification,
-    /// Reception ports, each with the output ports for its frames. Frames from other ports do not
-    /// belong to the stream. Empty: frames from all ports belong to the stream and are forwarded by
-    /// address.
+    /// Reception ports or [`OWN`], each with the output ports for its frames. Frames from other
+    /// ports do not belong to the stream. Empty: frames from all ports belong to the stream and are
+    /// forwarded by address.
     pub routes: Vec<(usize, Vec<usize>)>,
     /// Filtering and policing.
     pub filter: Option<psfp::Config>,
@@ -113,7 +116,7 @@ impl StreamTable {
     /// Handles a frame that the port `from` received at `now`. Adds or removes the sequence number
     /// of the frame as configured.
     pub fn take(&mut self, now: Instant, from: usize, frame: &mut Frame) -> Verdict {
-        let Some(at) = self.find(Some(from), frame) else { return Verdict::None };
+        let Some(at) = self.find(from, frame) else { return Verdict::None };
         let state = &mut self.streams[at];
         let mut ipv = None;
         if let Some(filter) = &mut state.filter {
@@ -138,11 +141,14 @@ impl StreamTable {
         Verdict::Pass { at, ipv }
     }
 
-    /// Numbers a frame that the node itself sends.
-    pub fn send(&mut self, frame: &mut Frame) {
-        if let Some(at) = self.find(None, frame) {
-            self.streams[at].number(frame);
-        }
+    /// Numbers a frame that the node itself sends. Returns the output ports of its stream; `None`
+    /// if the stream has no paths.
+    pub fn send(&mut self, frame: &mut Frame) -> Option<&[usize]> {
+        let at = self.find(OWN, frame)?;
+        self.streams[at].number(frame);
+        let count = self.ports(at, OWN)?.len();
+        self.copied(at, count);
+        self.ports(at, OWN)
     }
 
     /// The output ports for frames of the stream `at` that the port `from` received. `None`: the
@@ -197,9 +203,8 @@ impl StreamTable {
         })
     }
 
-    /// The first stream that matches. `from` is the port that received the frame; `None` for a
-    /// frame that the node sends.
-    fn find(&self, from: Option<usize>, frame: &Frame) -> Option<usize> {
+    /// The first stream that matches a frame from the reception port `from`, or [`OWN`].
+    fn find(&self, from: usize, frame: &Frame) -> Option<usize> {
         if self.streams.is_empty() {
             return None;
         }
@@ -213,10 +218,9 @@ impl StreamTable {
             },
         };
         self.streams.iter().position(|State { handling, .. }| {
-            let here = |port| {
-                handling.routes.is_empty() || handling.routes.iter().any(|route| route.0 == port)
-            };
-            from.is_none_or(here) && handling.identification.matches(&header)
+            let routes = &handling.routes;
+            (routes.is_empty() || routes.iter().any(|route| route.0 == from))
+                && handling.identification.matches(&header)
         })
     }
 }

@@ -219,8 +219,8 @@ impl Network {
                     let policy = stepped.then_some(on_step);
                     self.bridges[bridge].bridge.set_clock(now, clock, policy);
                 }
-                (Act::Send { frame, class, .. }, Place::Station(station)) => {
-                    self.stations[station].nic.send_untagged(now, frame, class);
+                (Act::Send { port, frame, class }, Place::Station(station)) => {
+                    self.stations[station].nic.send_untagged(now, port, frame, class);
                 }
                 (Act::Send { port, frame, class }, Place::Bridge(bridge)) => {
                     self.bridges[bridge].bridge.send(now, port, frame, class);
@@ -256,7 +256,7 @@ impl Network {
     pub(super) fn stamp(&mut self, place: Place) {
         let Some(time) = &mut self.time else { return };
         let cables = match place {
-            Place::Station(station) => std::slice::from_ref(&self.stations[station].cables),
+            Place::Station(station) => &self.stations[station].cables[..],
             Place::Bridge(bridge) => &self.bridges[bridge].cables[..],
         };
         for (port, cable) in cables.iter().enumerate() {
@@ -271,10 +271,13 @@ impl Network {
     pub(super) fn settle_edges(&mut self, now: Instant, only: Option<Place>) {
         let Some(time) = &mut self.time else { return };
         for (number, station) in self.stations.iter().enumerate() {
-            if only.is_none_or(|only| only == Place::Station(number))
-                && let Some((_, wire)) = station.cables
-            {
-                time.settle(wire, number, station.nic.port(), now);
+            if only.is_some_and(|only| only != Place::Station(number)) {
+                continue;
+            }
+            for (port, cables) in station.cables.iter().enumerate() {
+                if let Some((_, wire)) = *cables {
+                    time.settle(wire, number, station.nic.port(port), now);
+                }
             }
         }
         let stations = self.stations.len();

@@ -85,11 +85,11 @@ impl Picture {
             }
         }
         for (number, (station, level)) in network.stations.iter().zip(level_of).enumerate() {
-            let mut more = rate(station.port.rate);
+            let mut more = rate(station.ports[0].rate);
             if let Some(tag) = station.tagging {
                 more += &format!(", VLAN {}", tag.vid);
             }
-            if station.port.gates.is_some() {
+            if station.ports[0].gates.is_some() {
                 more += ", gates";
             }
             let name = named(&format!("station {number}"));
@@ -173,7 +173,7 @@ impl Picture {
 
     fn cables(&mut self, config: &Config) {
         let node = |place| match place {
-            CableEnd::Station(station) => Node::Station(station),
+            CableEnd::Station(station, _) => Node::Station(station),
             CableEnd::Bridge(bridge, _) => Node::Bridge(bridge),
         };
         let wires = places::wires(&config.network);
