@@ -7,6 +7,7 @@ mod frames;
 mod hosts;
 mod ports;
 mod preemption;
+mod routes;
 mod shapers;
 mod tcp;
 mod traffic_times;

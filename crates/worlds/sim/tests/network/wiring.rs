@@ -5,12 +5,14 @@ use proptest::prelude::*;
 use sim::ethernet::bridge;
 use sim::network::{CableEnd, NetworkConfig, Place, Tree};
 
-/// Nodes that are connected at random, each one to an earlier node, and additional cables.
-fn any_network() -> impl Strategy<Value = NetworkConfig> {
+/// Nodes that are connected at random, each one to an earlier node, additional cables between
+/// bridges, and further ports of stations.
+pub fn any_network() -> impl Strategy<Value = NetworkConfig> {
     let bridges = prop::collection::vec(any::<prop::sample::Index>(), 1..8);
     let stations = prop::collection::vec(any::<prop::sample::Index>(), 2..8);
-    let more = prop::collection::vec(any::<[prop::sample::Index; 2]>(), 0..4);
-    (bridges, stations, more).prop_map(|(before, stations, more)| {
+    let two = any::<[prop::sample::Index; 2]>;
+    let (more, second) = (prop::collection::vec(two(), 0..4), prop::collection::vec(two(), 0..3));
+    (bridges, stations, more, second).prop_map(|(before, stations, more, second)| {
         let mut tree = Tree::new(Rate::G1, Duration::ZERO);
         let count = before.len() + 1;
         let bridges: Vec<Place> = (0..count)
@@ -19,9 +21,16 @@ fn any_network() -> impl Strategy<Value = NetworkConfig> {
         for (at, before) in before.iter().enumerate() {
             tree.link(bridges[before.index(at + 1)], bridges[at + 1]);
         }
-        for at in stations {
-            let station = tree.station();
-            tree.link(bridges[at.index(count)], station);
+        let stations: Vec<Place> = stations
+            .iter()
+            .map(|at| {
+                let station = tree.station();
+                tree.link(bridges[at.index(count)], station);
+                station
+            })
+            .collect();
+        for [station, at] in second {
+            tree.link(bridges[at.index(count)], stations[station.index(stations.len())]);
         }
         for [a, b] in more {
             tree.link(bridges[a.index(count)], bridges[b.index(count)]);

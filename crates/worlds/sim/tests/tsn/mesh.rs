@@ -3,7 +3,7 @@
 use super::redundancy::{ms, stream, vector};
 use super::*;
 use proptest::prelude::*;
-use sim::network::BridgeOutage;
+use sim::network::{BridgeOutage, Path};
 use stats::random::Probability;
 use std::collections::BTreeSet;
 
@@ -17,6 +17,8 @@ struct AnyMesh {
     more: Vec<(usize, usize)>,
     /// Random numbers that select the paths.
     turns: Vec<Vec<usize>>,
+    /// Both stations have a second port, to these bridges, and two disjoint paths.
+    second: Option<[usize; 2]>,
     /// Bridges that eliminate.
     eliminate: Vec<bool>,
     /// Outages of bridges: bridge, start and length in units of 100 us.
@@ -32,6 +34,7 @@ prop_compose! {
     fn any_mesh()(
         more in prop::collection::vec((0..BRIDGES, 0..BRIDGES), 1..6),
         turns in prop::collection::vec(prop::collection::vec(any::<usize>(), BRIDGES), 1..4),
+        second in prop::option::of([0..BRIDGES, 0..BRIDGES]),
         eliminate in prop::collection::vec(any::<bool>(), BRIDGES),
         outages in prop::collection::vec((1..BRIDGES - 1, 0_u64..90, 1_u64..50), 0..3),
         interval_us in 110_u64..400,
@@ -40,7 +43,7 @@ prop_compose! {
         seed in any::<u64>(),
         loss_ppm in 0_u32..200_000,
     ) -> AnyMesh {
-        AnyMesh { more, turns, eliminate, outages, interval_us, length, seed, loss_ppm }
+        AnyMesh { more, turns, second, eliminate, outages, interval_us, length, seed, loss_ppm }
     }
 }
 
@@ -90,8 +93,11 @@ impl AnyMesh {
         tree.link(bridges[BRIDGES - 1], to);
         let interval = Pattern::Periodic(Duration::from_us(self.interval_us));
         let id = tree.stream(from, TrafficConfig::new(1, self.length, 5, interval));
+        let last = tree.network().cables.len() - 1;
+        for (station, bridge) in [from, to].into_iter().zip(self.second.into_iter().flatten()) {
+            tree.link(station, bridges[bridge]);
+        }
         let network = tree.network();
-        let last = network.cables.len() - 1;
         for (number, cable) in network.cables[1..last].iter_mut().enumerate() {
             for (way, faults) in cable.faults.iter_mut().enumerate() {
                 faults.seed = self.seed ^ (2 * number + way) as u64;
@@ -103,18 +109,23 @@ impl AnyMesh {
             BridgeOutage { bridge, from: at(from), until: Some(at(from + span)) }
         };
         network.bridge_outages = self.outages.iter().map(outage).collect();
-        let paths = self.paths();
-        let here = |at: &usize| paths.iter().any(|path| path.contains(at));
-        let bridges = (0..BRIDGES).filter(|at| (all || self.eliminate[*at]) && here(at));
-        let bridges = bridges.map(|at| (Place::Bridge(at), vector(64)));
-        let eliminate = bridges.chain([(Place::Station(1), vector(64))]).collect();
         let nodes = |path: &Vec<usize>| {
             let bridges = path.iter().map(|bridge| Place::Bridge(*bridge));
             std::iter::once(from).chain(bridges).chain([to]).collect::<Vec<_>>()
         };
         let wiring = network.wiring();
-        let paths = paths.iter().map(|path| wiring.path(&nodes(path)).expect("it has cables"));
-        network.streams = vec![stream(paths.collect(), eliminate)];
+        let given = self.paths().into_iter();
+        let given = given.map(|path| wiring.path(&nodes(&path)).expect("it has cables"));
+        let paths: Vec<Path> = match self.second {
+            Some(_) => wiring.disjoint(0, 1).expect("there are two").into(),
+            None => given.collect(),
+        };
+        let hops = paths.iter().flat_map(|path| wiring.hops(0, path).expect("a path"));
+        let passed: BTreeSet<Place> = hops.map(|[_, end]| end.node()).collect();
+        let bridges = (0..BRIDGES).filter(|at| all || self.eliminate[*at]).map(Place::Bridge);
+        let bridges = bridges.filter(|at| passed.contains(at)).map(|at| (at, vector(64)));
+        let eliminate = bridges.chain([(Place::Station(1), vector(64))]).collect();
+        network.streams = vec![stream(paths, eliminate)];
         (config(&mut tree, Duration::from_ms(14)), id)
     }
 }

@@ -8,6 +8,7 @@ mod ports;
 mod random;
 mod redundancy;
 mod shapers;
+mod slow;
 mod streams;
 
 use sim::ethernet::traffic::{Pattern, StreamId};
