@@ -42,7 +42,7 @@ fn route(
     mtu: usize,
 ) -> (Duration, Duration) {
     let network = wiring.network;
-    let tag = if network.stations[from].tagging.is_some() { TAG } else { 0 };
+    let tag = if network.tag(from, priority).is_some() { TAG } else { 0 };
     let long = PREAMBLE + (HEADER + tag + mtu + FCS).max(MINIMUM);
     let short = PREAMBLE + MINIMUM;
     let [sender, receiver] = [&network.stations[from], &network.stations[to]];

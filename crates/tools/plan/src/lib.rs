@@ -26,7 +26,7 @@
 //! - `variants`: `[variants.NAME]`
 //! - `phases`: phases between hosts, streams, gate cycles and clocks
 //! - `calibration`: a machine's delays as defaults of a plan
-//! - `check`: finds gates that never let a frame pass
+//! - `check`: finds gates and ports that never let a frame pass
 //! - `overload`: finds streams that exceed their gates, shaper or line
 //! - `reservations`: reserved bandwidth
 //! - `requirements`: deadlines and permitted losses
@@ -261,7 +261,7 @@ impl Plan {
         if let Some(moves) = root.find("moves").filter(|_| !network.switches.is_empty()) {
             return Err(moves.origin.fail("drives cannot move in a plan with switch nodes"));
         }
-        check::gates(&config, network)?;
+        check::ways(&config, network)?;
         let seed = config.seed;
         let workloads: Vec<_> = config.hosts.iter().map(|host| &host.workload).collect();
         let requirements = requirements::read(owners, network, &workloads)?;

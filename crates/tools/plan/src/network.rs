@@ -10,7 +10,7 @@ use super::shapers;
 use super::streams::{self, Named};
 use super::tables::PROCESSOR;
 use super::traffic::Stream;
-use super::units::{Form as _, OpenSpan};
+use super::units::{Form as _, MacText, OpenSpan};
 use super::workload::any;
 use keys::{KeyError, Kind, Mistakes, Names, Origin, Section, all, both, set_fields};
 use sim::Config;
@@ -20,7 +20,7 @@ use sim::ethernet::port::{Algorithm, RateStep};
 use sim::ethernet::{Rate, bridge};
 use sim::network::{
     BridgeConfig, BridgeOutage, CableConfig, CableEnd, Groups, MAX_CABLES, MAX_STATIONS,
-    NetworkConfig, StationConfig,
+    NetworkConfig, StationConfig, mac,
 };
 use sim::processor::ProcessorConfig;
 use sim::world::Outage;
@@ -55,6 +55,8 @@ pub struct Layout {
 struct NamedCable {
     ends: [usize; 2],
     rate: Rate,
+    /// Bytes that MACsec adds to a frame.
+    security: u8,
     config: CableConfig,
     origin: Origin,
 }
@@ -131,6 +133,7 @@ impl Layout {
             layout.places.push(section.place("schedule"));
             layout.config.stations.push(station);
         }
+        mistakes.keep(check_addresses(&sections, &layout.config, &layout.names));
         mistakes.or(())?;
         for (_, section) in &bridges {
             layout.places.push(section.place("schedule"));
@@ -309,6 +312,7 @@ impl Layout {
             let mut place = |end: usize, other: usize| {
                 let section = tables[end].to(&self.names[other]);
                 let config = port::config(&section, cable.rate, parts)?;
+                let config = sim::ethernet::port::Config { security: cable.security, ..config };
                 let number = neighbours[end].len();
                 neighbours[end].push(&self.names[other]);
                 let Some(at) = end.checked_sub(stations.len()) else {
@@ -411,8 +415,20 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyErr
     config.faults = [faults.clone(), faults];
     config.rate_steps = steps.into_iter().map(|(step, _)| step).collect();
     let rate = section.parsed("rate", Rate::parse).unwrap_or(Rate::G1);
-    Ok(NamedCable { ends, rate, config, origin: section.origin.clone() })
+    let security = match section.text("macsec") {
+        Some("on") => SECTAG + SCI + ICV,
+        Some("no-sci") => SECTAG + ICV,
+        _ => 0,
+    };
+    Ok(NamedCable { ends, rate, security, config, origin: section.origin.clone() })
 }
+
+/// Bytes of MACsec's SecTAG with its EtherType (IEEE 802.1AE-2018, 9.3).
+const SECTAG: u8 = 8;
+/// Bytes of an SCI in the SecTAG (9.9).
+const SCI: u8 = 8;
+/// Bytes of the ICV of GCM-AES (14.5).
+const ICV: u8 = 16;
 
 /// Frames that the kernel takes from a live node.
 const STREAM_RING: usize = 1024;
@@ -452,6 +468,29 @@ fn check_processors(sections: &[(Section, bool)]) -> Result<(), KeyError> {
     mistakes.or(())
 }
 
+/// Checks that the given addresses are unicast addresses and different.
+fn check_addresses(
+    sections: &[(Section, bool)],
+    network: &NetworkConfig,
+    names: &Names,
+) -> Result<(), KeyError> {
+    let mut used = BTreeMap::new();
+    let stations = network.stations.iter().zip(sections).enumerate();
+    all(stations.map(|(at, (station, (section, _)))| {
+        let before = used.insert(station.mac.unwrap_or_else(|| mac(at)), at);
+        match (station.mac, before) {
+            (Some(given), _) if given.is_group() => {
+                section.fail("mac", "mac: expected a unicast address: its first byte even")
+            }
+            (Some(_), Some(before)) => {
+                section.fail("mac", format!("mac: '{}' has this address already", names[before]))
+            }
+            _ => Ok(()),
+        }
+    }))
+    .map(drop)
+}
+
 /// Reads a station. Defaults are from a node of the NVMe/TSN paper.
 fn station(
     section: &Section,
@@ -471,6 +510,8 @@ fn station(
         Some(_) => station.tagging = section.get("vlan").map(Tagging::vlan),
     }
     station.ports[0] = port::config(section, rate, parts)?;
+    let given = section.knows("mac").then(|| section.get("mac")).flatten();
+    station.mac = given.map(|MacText(mac)| mac);
     station.ack_delay = section.get("ack_delay").filter(|delay| *delay > Duration::ZERO);
     station.processor = has_processor(section).then(|| processor(section));
     Ok(station)

@@ -42,7 +42,7 @@ pub(super) fn find(network: &NetworkConfig) -> Vec<Overload> {
         for (number, traffic) in config.traffic.iter().enumerate() {
             let stream = StreamId::new(station, number);
             for egress in places::stream_routes(&wiring, stream) {
-                let tagged = config.tagging.is_some();
+                let tagged = network.stream_tag(stream).is_some();
                 let place = ports.entry(egress.place);
                 let (_, offered) = place.or_insert((egress.clone(), Offered::default()));
                 offered.add(&egress, stream, traffic, tagged);
@@ -75,7 +75,8 @@ impl Offered {
         traffic: &TrafficConfig,
         tagged: bool,
     ) {
-        let bytes = PREAMBLE + traffic.length + if tagged { TAG } else { 0 };
+        let tag = if tagged { TAG } else { 0 };
+        let bytes = PREAMBLE + traffic.length + tag + usize::from(egress.port.security);
         let frame = egress.rate.duration(bytes);
         let burst = (frame + egress.rate.duration(GAP)).as_ps() as f64 * f64::from(traffic.burst);
         self.share[egress.queue] += burst / traffic.pattern.interval().as_ps() as f64;

@@ -7,6 +7,7 @@ use super::shapers::Shapers;
 use keys::{KeyError, Section, all, both, set_fields, unknown};
 use sim::ethernet::{Rate, port};
 use std::collections::{BTreeMap, BTreeSet};
+use tsn::QUEUES;
 use wire::Duration;
 
 /// Schedules and shapers, to which ports refer by name.
@@ -40,8 +41,45 @@ pub fn config(section: &Section, rate: Rate, parts: &Parts) -> Result<port::Conf
     }
     port.gates = parts.schedules.gates(section)?;
     port.clock = clock(section);
+    port.queue_of_priority = classes(section)?;
+    if section.knows("vlans") {
+        port.vlans = section.list("vlans").into_iter().map(|(vlan, _)| vlan).collect();
+        set_fields!(port, section, pvid);
+    }
     parts.shapers.set_up(section, &mut port, clock(section))?;
     Ok(port)
+}
+
+/// The traffic class of each priority for 1 to 8 classes (IEEE 802.1Q-2022, table 8-5:
+/// recommended).
+const RECOMMENDED: [[u8; QUEUES]; QUEUES] = [
+    [0, 0, 0, 0, 0, 0, 0, 0],
+    [0, 0, 0, 0, 1, 1, 1, 1],
+    [0, 0, 0, 0, 1, 1, 2, 2],
+    [0, 0, 1, 1, 2, 2, 3, 3],
+    [0, 0, 1, 1, 2, 2, 3, 4],
+    [1, 0, 2, 2, 3, 3, 4, 5],
+    [1, 0, 2, 3, 4, 4, 5, 6],
+    [1, 0, 2, 3, 4, 5, 6, 7],
+];
+
+/// Returns the traffic class of each priority code point.
+fn classes(section: &Section) -> Result<[u8; QUEUES], KeyError> {
+    let queues: Option<usize> = section.get("queues");
+    let given: Vec<u8> = section.list("class_of_pcp").into_iter().map(|(class, _)| class).collect();
+    if given.is_empty() {
+        let recommended = queues.map(|queues| RECOMMENDED[queues - 1]);
+        return Ok(recommended.unwrap_or([0, 1, 2, 3, 4, 5, 6, 7]));
+    }
+    let most = queues.unwrap_or(QUEUES) as u8;
+    if given.iter().any(|class| *class >= most) {
+        return section.fail("class_of_pcp", format!("class_of_pcp: classes 0 to {}", most - 1));
+    }
+    let found = given.len();
+    given.try_into().or_else(|_| {
+        let message = format!("class_of_pcp: expected a class for each of 8 PCPs; found {found}");
+        section.fail("class_of_pcp", message)
+    })
 }
 
 /// Returns the tables of a bridge's ports by the names of their neighbours. Defaults are in the

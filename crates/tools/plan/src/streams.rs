@@ -4,10 +4,9 @@ use super::filters::{Filters, Policing};
 use super::paths::{PathNames, Paths};
 use super::traffic::Stream;
 use keys::{KeyError, Names, Origin, Section, all, unknown};
-use sim::ethernet::nic::Tagging;
 use sim::ethernet::streams::{Identification, Recover};
-use sim::ethernet::{Mac, Tag};
-use sim::network::{Path, Place, StreamConfig, Wiring, ip, mac};
+use sim::ethernet::traffic::StreamId;
+use sim::network::{Path, Place, StreamConfig, Wiring, ip};
 use tsn::frer::{Algorithm, Config as Recovery, LatentTest};
 
 /// Names to which a stream refers.
@@ -44,7 +43,7 @@ pub fn read(root: &Section, named: &Named<'_>) -> Result<Vec<(String, StreamConf
         }
         let reversed = stream.paths.iter().map(|path| path.iter().copied().rev().collect());
         let paths = reversed.collect();
-        let ends = Ends { from: *to, to: vec![stream.from], group: None };
+        let ends = Ends { from: *to, to: vec![stream.from], stream: None };
         let back = named.directed(&section, &ends, paths)?;
         let back = (format!("{name} back"), back);
         Ok(vec![(name, stream), back])
@@ -95,9 +94,15 @@ impl Named<'_> {
                 return section.fail("traffic", unknown("stream of [traffic]", name, &names));
             };
             let from = usize::from(id.station);
-            let traffic = &self.wiring.network.stations[from].traffic[usize::from(id.number)];
-            let to = traffic.listeners.iter().map(|listener| listener.station).collect();
-            return Ok(Ends { from, to, group: traffic.group(*id) });
+            let to = self
+                .wiring
+                .network
+                .stream(*id)
+                .listeners
+                .iter()
+                .map(|listener| listener.station)
+                .collect();
+            return Ok(Ends { from, to, stream: Some(*id) });
         }
         let station = |key: &str, name: &str| {
             let found = self.names.find(0..self.stations(), "host or node", name);
@@ -108,7 +113,7 @@ impl Named<'_> {
         if to == Some(from) {
             return section.fail("to", "'to' names the sender: expected another station");
         }
-        Ok(Ends { from, to: to.into_iter().collect(), group: None })
+        Ok(Ends { from, to: to.into_iter().collect(), stream: None })
     }
 
     fn directed(
@@ -192,22 +197,26 @@ impl Named<'_> {
 
     fn identification(&self, section: &Section, ends: &Ends) -> Result<Identification, KeyError> {
         let from = ends.from;
-        let tagging: Option<Tagging> = self.wiring.network.stations[from].tagging;
-        let vlan = tagging.map(|tagging| tagging.vid);
+        let network = self.wiring.network;
+        let tag = |priority| match ends.stream {
+            Some(id) => network.stream_tag(id),
+            None => network.tag(from, priority),
+        };
+        let vlan = tag(0).map(|tag| tag.vid);
         let by = section.text("identification").unwrap_or("null");
         if by != "priority" && section.find("priority").is_some() {
             let message = "'priority' applies only to identification = \"priority\"";
             return section.fail("priority", message);
         }
         if by == "source" {
-            return Ok(Identification::Source { source: mac(from), vlan });
+            return Ok(Identification::Source { source: network.mac(from), vlan });
         }
         let Some(&to) = ends.to.first() else {
             let message =
                 format!("[{}] needs to, unless identification is \"source\"", section.name);
             return Err(section.origin.fail(message));
         };
-        let destination = ends.group.unwrap_or_else(|| mac(to));
+        let destination = ends.stream.map_or_else(|| network.mac(to), |id| network.destination(id));
         match by {
             "priority" => {
                 let Some(priority) = section.get::<u8>("priority") else {
@@ -215,16 +224,14 @@ impl Named<'_> {
                         format!("[{}] needs priority, 0 to 7, to identify by", section.name);
                     return Err(section.origin.fail(message));
                 };
-                let Some(tagging) = tagging else {
+                let Some(tag) = tag(priority) else {
                     let message = format!(
                         "priority: the frames of '{}' have no tag; vlan adds one",
                         self.names[from]
                     );
                     return section.fail("priority", message);
                 };
-                let pcp = tagging.pcp_of_priority[usize::from(priority)];
-                let tag = Tag { pcp, vid: tagging.vid };
-                Ok(Identification::Priority { destination, source: mac(from), tag })
+                Ok(Identification::Priority { destination, source: network.mac(from), tag })
             }
             "ip" => Ok(Identification::Ip { destination, vlan, ip: [ip(from), ip(to)] }),
             _ => Ok(Identification::Null { destination, vlan }),
@@ -237,8 +244,8 @@ struct Ends {
     from: usize,
     /// Empty: any station.
     to: Vec<usize>,
-    /// The group address of the frames; `None`: the listener's address.
-    group: Option<Mac>,
+    /// The stream of `[traffic]`, if its frames are identified.
+    stream: Option<StreamId>,
 }
 
 /// Returns whether paths arrive at a bridge from different nodes, so that copies meet there.

@@ -7,8 +7,8 @@ use super::section::FARLANE;
 use super::shapers::ClassShaper;
 use super::traffic::ListenerDeadline;
 use super::units::{
-    COMPLETION, CYCLE, ClockStep, Drift, Form as _, Frequency, LogInterval, Offset, SILENCE, TESTS,
-    VERIFY,
+    COMPLETION, CYCLE, ClockStep, Drift, Form as _, Frequency, LogInterval, MacText, Offset,
+    SILENCE, TESTS, VERIFY,
 };
 use super::variants::Setting;
 use keys::Allowed::{self, *};
@@ -197,6 +197,7 @@ const WIRE: &[Key] = &[
     key("propagation", Time(SHORT)),
     key("loss", SHARE),
     key("corruption", SHARE),
+    key("macsec", Word(&["off", "on", "no-sci"])),
     key("delay", SHARE),
     key("delay_up_to", Time(SHORT)),
     key("cuts", List(&Form(<(Instant, Option<Instant>)>::check))),
@@ -205,7 +206,7 @@ const WIRE: &[Key] = &[
 
 const STATION: Table = &[INTERFACE, PORT, CLOCK, STATION_PORTS];
 
-const STATION_PORTS: &[Key] = &[key("ports", Named(&[PORT]))];
+const STATION_PORTS: &[Key] = &[key("ports", Named(&[PORT])), key("mac", Form(MacText::check))];
 
 const INTERFACE: &[Key] = &[
     key("tx_delay", Time(SHORT)),
@@ -230,6 +231,8 @@ const PORT: &[Key] = &[
     key("gate_grain", Time(INTERVAL)),
     key("gate_entries", Number(1, tsn::GateControlList::MAX_ENTRIES as u64)),
     key("shapers", List(&Form(ClassShaper::check))),
+    key("queues", Number(1, 8)),
+    key("class_of_pcp", List(&PRIORITY)),
     key("express", List(&PRIORITY)),
     key("add_frag_size", Number(0, 3)),
     key("verify", Word(&["on", "off"])),
@@ -239,6 +242,8 @@ const PORT: &[Key] = &[
 ];
 /// Keys of the ports of bridges. At interfaces, the ring bounds the queues.
 const QUEUES: &[Key] = &[
+    key("vlans", List(&Number(1, 4094))),
+    key("pvid", Number(1, 4094)),
     key("queue_frames", Number(1, 65_536)),
     // The minimum is the longest frame of TCP with its tag.
     key("queue_bytes", Bytes(1522, 1 << 30)),
@@ -336,7 +341,7 @@ const TRAFFIC: Table = &[&[
     key("from", Text),
     key("to", Names),
     key("paths", List(&Form(PathNames::check))),
-    key("length", Size(|size| (60..=1518).contains(&size), "60B to 1518B, header to FCS")),
+    key("length", Size(|size| (60..=9018).contains(&size), "60B to 9018B, header to FCS")),
     key("interval", Time(SPAN)),
     key("rate", Rate(1, MOST_RATE)),
     key("pattern", Word(&["periodic", "poisson", "normal", "uniform", "sporadic"])),
@@ -352,6 +357,9 @@ const TRAFFIC: Table = &[&[
     key("stop", Time(SPAN)),
     key("clock", Word(&["node", "true"])),
     key("priority", PRIORITY),
+    key("vlan", Number(0, 4094)),
+    key("pcp", PRIORITY),
+    key("address", Form(MacText::check)),
     key("deadline", Time(SPAN)),
     key("deadlines", List(&Form(ListenerDeadline::check))),
     key("loss", SHARE),

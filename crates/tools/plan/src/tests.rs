@@ -3,6 +3,7 @@
 mod calibration;
 mod clocks;
 mod faults;
+mod frames;
 mod history;
 mod mistakes;
 mod multicast;

@@ -3,7 +3,7 @@
 use super::intervals;
 use super::network::Layout;
 use super::paths::{PathNames, Paths};
-use super::units::Form as _;
+use super::units::{Form as _, MacText};
 use keys::{KeyError, Origin, Section, all, both};
 use sim::ethernet::Mac;
 use sim::ethernet::frame::TAG;
@@ -83,7 +83,14 @@ impl Layout {
         let broadcast = section.text("to") == Some(ALL) && others.len() > 1;
         let length = section.get("length").unwrap_or(1518);
         let burst = section.get("burst").unwrap_or(1);
-        let tagged = self.config.stations[from].tagging.is_some();
+        let address = section.get("address").map(|MacText(address)| address);
+        if address.is_some_and(|address| !address.is_group()) {
+            return section
+                .fail("address", "address: expected a group address: its first byte odd");
+        }
+        let (vlan, pcp) = (section.get("vlan"), section.get("pcp"));
+        let tagged =
+            self.config.stations[from].tagging.is_some() || vlan.is_some() || pcp.is_some();
         let interval = intervals::interval(section, length + if tagged { TAG } else { 0 }, burst)?;
         let pattern = intervals::pattern(section, interval)?;
         let (jitter, on_off) =
@@ -97,7 +104,9 @@ impl Layout {
         // A seed that the plan does not give is set later together with all other seeds.
         let config = TrafficConfig {
             listeners: self.with_paths(section, from, &others, paths)?,
-            group: broadcast.then_some(Mac::BROADCAST),
+            group: address.or(broadcast.then_some(Mac::BROADCAST)),
+            vlan,
+            pcp,
             burst,
             jitter,
             on_off,
@@ -179,7 +188,7 @@ impl Layout {
         found.map_err(|message| origin.fail(message))
     }
 
-    fn words(&self, text: &str) -> String {
+    pub(super) fn words(&self, text: &str) -> String {
         let (stations, bridges) = self.names.split_at(self.config.stations.len());
         super::with_names(text, |word, number| match word {
             "station" => super::pick(stations, number),

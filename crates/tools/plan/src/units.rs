@@ -9,6 +9,7 @@ use super::variants::Setting;
 use keys::KeyValue;
 use keys::units::{LONG, Parsed, SHORT, SPAN, Span, size};
 use node::push::Mode as Push;
+use sim::ethernet::Mac;
 use sim::ethernet::port::RateStep;
 use stats::random::Probability;
 use switch::aggregate::Policy;
@@ -17,6 +18,10 @@ use tsn::Entry;
 use tsn::psfp::{GateEntry, MAX_INTERVAL};
 use wire::units::scaled;
 use wire::{Duration, Instant};
+
+/// A MAC address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MacText(pub Mac);
 
 /// Range of PCIe's completion timeout: 50 us to 64 s.
 pub const COMPLETION: Span = (Duration::from_us(50), Duration::from_ms(64_000));
@@ -283,6 +288,16 @@ impl KeyValue for PathNames {
         known.then_some(Self::Given(names)).ok_or(
             "\"shortest\", \"disjoint\" or the bridges of a path such as \"left > upper > right\"",
         )
+    }
+}
+
+/// `02:00:00:00:00:01`.
+impl KeyValue for MacText {
+    fn parse(text: &str) -> Parsed<Self> {
+        let bytes: Vec<u8> =
+            text.split(':').map_while(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+        let read = bytes.try_into().ok().filter(|_| text.len() == 17);
+        read.map(|bytes| Self(Mac(bytes))).ok_or("a MAC address such as \"02:00:00:00:00:01\"")
     }
 }
 

@@ -54,7 +54,8 @@ fn add_stream_remarks(
     let sender = usize::from(id.station);
     let station = &network.stations[sender];
     let traffic = &station.traffic[usize::from(id.number)];
-    if traffic.priority > 0 && station.tagging.is_none() {
+    let tag = network.stream_tag(id);
+    if traffic.priority > 0 && tag.is_none() {
         let remark = "its frames have no tag, so their priority is lost and they are of class 0 \
                     (802.1Q-2022, 6.9.3); vlan adds one";
         add(remark.to_owned(), format!("stream {name}"));
@@ -71,7 +72,7 @@ fn add_stream_remarks(
             add(remark, port());
         }
         if let Algorithm::Ats(shaper) = &class.algorithm {
-            let tag = if station.tagging.is_some() { TAG } else { 0 };
+            let tag = tag.map_or(0, |_| TAG);
             let counted = match shaper.counted {
                 Counted::WithGap => PREAMBLE + GAP,
                 Counted::FrameOnly => 0,

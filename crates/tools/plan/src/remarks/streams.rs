@@ -4,11 +4,11 @@
 use super::super::Planned;
 use super::{Remark, history};
 use crate::overload::megabits;
-use sim::ethernet::Mac;
 use sim::ethernet::frame::{FCS, GAP, HEADER, MINIMUM, MTU, PREAMBLE, TAG};
 use sim::ethernet::streams::Header;
 use sim::ethernet::traffic::StreamId;
-use sim::network::{NetworkConfig, Place, StreamConfig, TrafficConfig, Wiring, mac};
+use sim::ethernet::{Mac, Tag};
+use sim::network::{NetworkConfig, Place, StreamConfig, TrafficConfig, Wiring};
 use std::collections::BTreeSet;
 use wire::Duration;
 
@@ -77,20 +77,18 @@ impl<'a> Offered<'a> {
     pub fn new(network: &'a NetworkConfig, stream: &StreamConfig) -> Self {
         let station = &network.stations[stream.from];
         let tags = if station.tagging.is_some() { TAG } else { 0 } + stream.tag_length();
-        let header = |destination: Mac, priority: u8| Header {
+        let header = |destination: Mac, tag: Option<Tag>| Header {
             destination,
-            source: mac(stream.from),
-            tag: station.tagging.map(|tagging| sim::ethernet::Tag {
-                pcp: tagging.pcp_of_priority[usize::from(priority)],
-                vid: tagging.vid,
-            }),
+            source: network.mac(stream.from),
+            tag,
             ip: None,
         };
         let own = station.traffic.iter().enumerate();
         let traffic: Vec<&TrafficConfig> = own
-            .filter(|(number, traffic)| {
-                let destination = traffic.destination(StreamId::new(stream.from, *number));
-                stream.identification.matches(&header(destination, traffic.priority))
+            .filter(|(number, _)| {
+                let id = StreamId::new(stream.from, *number);
+                let header = header(network.destination(id), network.stream_tag(id));
+                stream.identification.matches(&header)
             })
             .map(|(_, traffic)| traffic)
             .collect();

@@ -3,8 +3,8 @@
 use sim::Config;
 use sim::ethernet::frame::{MINIMUM, PREAMBLE};
 use sim::ethernet::traffic::StreamId;
-use sim::ethernet::{Mac, Rate, port};
-use sim::network::{CableEnd, Listener, NetworkConfig, Place, Wiring, mac};
+use sim::ethernet::{Mac, Rate, Tag, port};
+use sim::network::{CableEnd, Listener, NetworkConfig, Place, Wiring};
 use sim::transport::TransportConfig;
 use sim::world::{HostConfig, TunnelLink};
 use std::collections::BTreeSet;
@@ -47,9 +47,10 @@ pub struct Egress<'a> {
 /// stations; empty if there is no way. If a stream has several paths, returns the ports of the
 /// fastest path.
 pub fn route<'a>(wiring: &Wiring<'a>, from: usize, to: usize, priority: u8) -> Vec<Egress<'a>> {
-    let ways = ways(wiring, from, mac(to), to, priority);
+    let (network, tag) = (wiring.network, wiring.network.tag(from, priority));
+    let ways = ways(wiring, from, network.mac(to), to, tag);
     let fastest = ways.into_iter().min_by_key(|way| travel(wiring, way, MINIMUM));
-    egresses(wiring.network, from, priority, fastest.unwrap_or_default())
+    egresses(network, tag, fastest.unwrap_or_default())
 }
 
 /// Returns the ports of all paths between two stations, each port once.
@@ -59,8 +60,8 @@ pub fn all_routes<'a>(
     to: usize,
     priority: u8,
 ) -> Vec<Egress<'a>> {
-    let ways = ways(wiring, from, mac(to), to, priority);
-    egresses(wiring.network, from, priority, once(ways))
+    let (network, tag) = (wiring.network, wiring.network.tag(from, priority));
+    egresses(network, tag, once(ways(wiring, from, network.mac(to), to, tag)))
 }
 
 fn once(ways: Vec<Vec<CableEnd>>) -> Vec<CableEnd> {
@@ -70,10 +71,9 @@ fn once(ways: Vec<Vec<CableEnd>>) -> Vec<CableEnd> {
 
 /// Returns the ports of all paths of a stream of `[traffic]`, each port once.
 pub fn stream_routes<'a>(wiring: &Wiring<'a>, stream: StreamId) -> Vec<Egress<'a>> {
-    let from = usize::from(stream.station);
-    let traffic = &wiring.network.stations[from].traffic[usize::from(stream.number)];
+    let (network, traffic) = (wiring.network, wiring.network.stream(stream));
     let ways = traffic.listeners.iter().flat_map(|to| listener_ways(wiring, stream, to));
-    egresses(wiring.network, from, traffic.priority, once(ways.collect()))
+    egresses(network, network.stream_tag(stream), once(ways.collect()))
 }
 
 /// Returns the ports of each path of a stream to a listener.
@@ -82,28 +82,21 @@ pub fn listener_ways(
     stream: StreamId,
     listener: &Listener,
 ) -> Vec<Vec<CableEnd>> {
-    let from = usize::from(stream.station);
-    let traffic = &wiring.network.stations[from].traffic[usize::from(stream.number)];
+    let (network, from) = (wiring.network, usize::from(stream.station));
     match listener.path {
         Some(_) => {
             let hops = wiring.route(from, listener).unwrap_or_default();
             vec![hops.into_iter().map(|[sent, _]| sent).collect()]
         }
         None => {
-            let destination = traffic.destination(stream);
-            ways(wiring, from, destination, listener.station, traffic.priority)
+            let (destination, tag) = (network.destination(stream), network.stream_tag(stream));
+            ways(wiring, from, destination, listener.station, tag)
         }
     }
 }
 
-fn egresses(
-    network: &NetworkConfig,
-    from: usize,
-    priority: u8,
-    places: Vec<CableEnd>,
-) -> Vec<Egress<'_>> {
-    let tagging = network.stations[from].tagging;
-    let pcp = tagging.map_or(0, |tag| tag.pcp_of_priority[usize::from(priority & 7)]);
+fn egresses(network: &NetworkConfig, tag: Option<Tag>, places: Vec<CableEnd>) -> Vec<Egress<'_>> {
+    let pcp = tag.map_or(0, |tag| tag.pcp);
     let egress = |place| {
         let port = network.port(place);
         let queue = port.queue_of_priority[usize::from(pcp & 7)].into();
@@ -119,9 +112,9 @@ fn ways(
     from: usize,
     destination: Mac,
     to: usize,
-    priority: u8,
+    tag: Option<Tag>,
 ) -> Vec<Vec<CableEnd>> {
-    if let Some(stream) = wiring.stream_of(from, destination, to, priority) {
+    if let Some(stream) = wiring.stream_of(from, destination, to, tag) {
         let hops = stream.paths.iter().filter_map(|path| wiring.hops(from, path).ok());
         let leads = |hops: &Vec<[CableEnd; 2]>| {
             hops.last().is_some_and(|[_, end]| end.node() == Place::Station(to))

@@ -26,9 +26,8 @@ fn listeners_have_a_group_address_and_their_own_requirements() {
     let planned = built(&ring(
         "to = [\"n2\", \"n1\"]\ndeadline = \"1ms\"\ndeadlines = [\"n1 10us\"]\nloss = \"0%\"\n",
     ));
-    let traffic = &planned.config.network.stations[0].traffic[0];
     let id = StreamId::new(0, 0);
-    assert_eq!(traffic.destination(id), Mac::group(id));
+    assert_eq!(planned.config.network.destination(id), Mac::group(id));
     let names: Vec<_> = planned.requirements.iter().map(|one| one.name.as_str()).collect();
     let wanted = ["stream t at n2", "stream t at n2 loss", "stream t at n1", "stream t at n1 loss"];
     assert_eq!(names, wanted);
@@ -47,7 +46,7 @@ fn listeners_have_a_group_address_and_their_own_requirements() {
 fn one_listener_on_the_tree_is_addressed_itself_and_all_are_a_broadcast() {
     let destination = |keys: &str| {
         let planned = built(&ring(keys));
-        planned.config.network.stations[0].traffic[0].destination(StreamId::new(0, 0))
+        planned.config.network.destination(StreamId::new(0, 0))
     };
     assert_eq!(destination("to = \"n3\"\n"), mac(3));
     assert_eq!(destination("to = \"all\"\n"), Mac::BROADCAST);

@@ -96,7 +96,8 @@ pub struct Counters {
     pub received: u64,
     /// Frames dropped by the FCS check.
     pub fcs_errors: u64,
-    /// Frames whose destination is behind the port that received them.
+    /// Frames whose destination is behind the port that received them, or of a VLAN of which a port
+    /// is no member.
     pub filtered: u64,
     /// Frames given to output ports; a flooded frame counts once for each port.
     pub forwarded: u64,
@@ -211,6 +212,7 @@ impl Bridge {
             return;
         }
         let mut transmission = transmission;
+        transmission.frame.security = 0;
         match self.streams.take(now, from, &mut transmission.frame) {
             Verdict::Drop => {
                 self.counters.eliminated += 1;
@@ -243,8 +245,15 @@ impl Bridge {
         ipv: Option<u8>,
     ) {
         let destination = transmission.frame.destination();
+        let vlan = self.config.ports[from].vlan_of(transmission.frame.tag);
+        if !self.config.ports[from].is_member(vlan) {
+            self.counters.filtered += 1;
+            self.dropped.note(&transmission.frame);
+            return;
+        }
         if let Some(to) = self.group(destination) {
-            let to: Vec<usize> = to.iter().copied().filter(|to| *to != from).collect();
+            let is_open = |to: &usize| *to != from && self.config.ports[*to].is_member(vlan);
+            let to: Vec<usize> = to.iter().copied().filter(is_open).collect();
             self.counters.filtered += u64::from(to.is_empty());
             return self.forward(now, from, &to, transmission, ipv);
         }
@@ -255,15 +264,17 @@ impl Bridge {
         }
         self.learn(transmission.frame.source(), from);
         match self.port_of(destination) {
-            Some(to) if to == from => {
+            Some(to) if to == from || !self.config.ports[to].is_member(vlan) => {
                 self.counters.filtered += 1;
                 self.dropped.note(&transmission.frame);
             }
             Some(to) => self.enter(now, from, to, transmission, ipv),
             None => {
                 self.counters.flooded += 1;
-                let others = (0..self.outputs.len()).filter(|&to| to != from && self.forwards(to));
-                let others: Vec<usize> = others.collect();
+                let open = |to: &usize| {
+                    *to != from && self.forwards(*to) && self.config.ports[*to].is_member(vlan)
+                };
+                let others: Vec<usize> = (0..self.outputs.len()).filter(open).collect();
                 self.forward(now, from, &others, transmission, ipv);
             }
         }

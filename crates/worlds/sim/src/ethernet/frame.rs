@@ -109,6 +109,8 @@ pub struct Frame {
     pub priority: u8,
     /// The packet between two MACs, if this is not a frame.
     pub control: Option<Control>,
+    /// Bytes that MACsec adds to the frame on the present line.
+    pub security: u8,
     /// Whether the FCS does not match, because bits were flipped.
     pub corrupt: bool,
     /// The latency of the frame by stage.
@@ -124,7 +126,17 @@ impl Frame {
         assert!(bytes.len() >= HEADER, "a frame of {} bytes", bytes.len());
         let latency = FrameLatency::new(now);
         let (tag, sequence) = (None, None);
-        Self { id, bytes, tag, sequence, priority, control: None, corrupt: false, latency }
+        Self {
+            id,
+            bytes,
+            tag,
+            sequence,
+            priority,
+            control: None,
+            security: 0,
+            corrupt: false,
+            latency,
+        }
     }
 
     /// A packet that one MAC sends to the other at `now`.
@@ -143,10 +155,10 @@ impl Frame {
         Mac(self.bytes[6..12].try_into().expect("six bytes"))
     }
 
-    /// Bytes from header to FCS, with tags and padding.
+    /// Bytes from header to FCS, with tags, padding and MACsec.
     pub fn length(&self) -> usize {
         let redundancy = if self.sequence.is_some() { rtag::LENGTH } else { 0 };
-        length(self.bytes.len() + redundancy, self.tag.is_some())
+        length(self.bytes.len() + redundancy + usize::from(self.security), self.tag.is_some())
     }
 
     /// Bytes from preamble to FCS, without the gap.

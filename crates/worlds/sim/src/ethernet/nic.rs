@@ -31,6 +31,11 @@ impl Tagging {
     pub const fn vlan(vid: u16) -> Self {
         Self { vid, pcp_of_priority: [0, 1, 2, 3, 4, 5, 6, 7] }
     }
+
+    /// The tag of frames with this priority.
+    pub fn tag(self, priority: u8) -> Tag {
+        Tag { pcp: self.pcp_of_priority[usize::from(priority)], vid: self.vid }
+    }
 }
 
 /// An interface's parameters.
@@ -298,9 +303,10 @@ impl Nic {
         self.config.tx_ring.saturating_sub(taken)
     }
 
-    /// Tags and numbers a frame of the host. Returns the ports through which copies of it leave.
-    pub fn prepare(&mut self, frame: &mut Frame) -> Outputs {
-        frame.tag = self.tag(frame.priority);
+    /// Tags and numbers a frame of the host. `tag` is the tag of frames of a stream. Returns the
+    /// ports through which copies of the frame leave.
+    pub fn prepare(&mut self, frame: &mut Frame, tag: Option<Tag>) -> Outputs {
+        frame.tag = tag;
         if let Some(ports) = self.streams.send(frame) {
             let outputs: Outputs = ports.iter().collect();
             self.dropped.note_copies(frame, ports.len());
@@ -368,10 +374,7 @@ impl Nic {
     }
 
     fn tag(&self, priority: u8) -> Option<Tag> {
-        self.config.tagging.map(|tagging| Tag {
-            pcp: tagging.pcp_of_priority[usize::from(priority)],
-            vid: tagging.vid,
-        })
+        self.config.tagging.map(|tagging| tagging.tag(priority))
     }
 
     /// The counters of each stream until `now`, by the stream's number.
@@ -394,6 +397,11 @@ impl Nic {
         &self.senders[index].port
     }
 
+    /// The address.
+    pub fn mac(&self) -> Mac {
+        self.config.mac
+    }
+
     /// Number of ports.
     pub fn ports(&self) -> usize {
         self.senders.len()
@@ -406,7 +414,8 @@ impl Nic {
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::FromHost(mut frame) => {
-                let outputs = self.prepare(&mut frame);
+                let tag = self.tag(frame.priority);
+                let outputs = self.prepare(&mut frame, tag);
                 let mut due = None;
                 for port in outputs.ports() {
                     let Some(admission) = self.admit(now, port, &frame) else { continue };
@@ -457,6 +466,7 @@ impl Nic {
     }
 
     fn receive(&mut self, now: Instant, port: usize, mut frame: Frame) {
+        frame.security = 0;
         if let Some(control) = frame.control.filter(|_| !frame.corrupt) {
             return self.senders[port].port.handle(now, port::Input::Control(control));
         }

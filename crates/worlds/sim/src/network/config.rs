@@ -10,7 +10,7 @@ use crate::ethernet::cable::{self, Delivery, Faults};
 use crate::ethernet::nic::{Outputs, Tagging};
 use crate::ethernet::streams::Handling;
 use crate::ethernet::traffic::{self, OnOff, Pattern, StreamId};
-use crate::ethernet::{Cable, Mac, Rate, bridge, nic, port};
+use crate::ethernet::{Cable, Mac, Rate, Tag, bridge, nic, port};
 use crate::kernel::Component;
 use crate::measure::Load;
 use crate::processor::ProcessorConfig;
@@ -47,6 +47,38 @@ impl NetworkConfig {
             CableEnd::Bridge(bridge, port) => &self.bridges[bridge].ports[port],
         }
     }
+
+    /// The address of a station.
+    pub fn mac(&self, station: usize) -> Mac {
+        self.stations[station].mac(station)
+    }
+
+    /// A stream of background traffic.
+    pub fn stream(&self, id: StreamId) -> &TrafficConfig {
+        &self.stations[usize::from(id.station)].traffic[usize::from(id.number)]
+    }
+
+    /// The destination address of a stream.
+    pub fn destination(&self, id: StreamId) -> Mac {
+        let stream = self.stream(id);
+        stream.group(id).unwrap_or_else(|| self.mac(stream.listeners[0].station))
+    }
+
+    /// The tag of the frames of a stream.
+    pub fn stream_tag(&self, id: StreamId) -> Option<Tag> {
+        let TrafficConfig { priority, vlan, pcp, .. } = *self.stream(id);
+        let own = self.tag(id.station.into(), priority);
+        if vlan.is_none() && pcp.is_none() {
+            return own;
+        }
+        let Tag { vid, pcp: mapped } = own.unwrap_or(Tag { vid: 0, pcp: priority });
+        Some(Tag { vid: vlan.unwrap_or(vid), pcp: pcp.unwrap_or(mapped) })
+    }
+
+    /// The tag of frames of a station's host with this priority.
+    pub fn tag(&self, station: usize, priority: u8) -> Option<Tag> {
+        self.stations[station].tag(priority)
+    }
 }
 
 /// A TCP host with a network interface.
@@ -65,6 +97,8 @@ pub struct StationConfig {
     pub tx_ring: usize,
     /// 802.1Q tags of sent frames.
     pub tagging: Option<Tagging>,
+    /// The address; `None`: [`mac`].
+    pub mac: Option<Mac>,
     /// How long TCP delays an acknowledgement to send it with data; `None`: no delay.
     pub ack_delay: Option<Duration>,
     /// The processor that does all work of the station's node. `None`: the delays of interface, host
@@ -105,6 +139,10 @@ pub struct TrafficConfig {
     pub length: usize,
     /// Priority, 0 to 7.
     pub priority: u8,
+    /// VLAN of the frames; `None`: that of the station.
+    pub vlan: Option<u16>,
+    /// Priority code point of the frames, 0 to 7; `None`: that of the station for `priority`.
+    pub pcp: Option<u8>,
     /// When frames are sent.
     pub pattern: Pattern,
     /// How late each burst of a periodic stream may be: a random time, evenly distributed. At most
@@ -135,6 +173,8 @@ impl TrafficConfig {
             group: None,
             length,
             priority,
+            vlan: None,
+            pcp: None,
             pattern,
             jitter: Duration::ZERO,
             on_off: None,
@@ -227,7 +267,7 @@ impl CableConfig {
     }
 }
 
-/// The address of a station.
+/// The address of a station without a configured one.
 pub fn mac(station: usize) -> Mac {
     Mac::local(station as u32 + 1)
 }
@@ -246,16 +286,26 @@ impl StationConfig {
             rx_delay: delay,
             tx_ring,
             tagging: None,
+            mac: None,
             ack_delay: None,
             processor: None,
             traffic: Vec::new(),
         }
     }
 
+    fn mac(&self, number: usize) -> Mac {
+        self.mac.unwrap_or_else(|| mac(number))
+    }
+
+    /// The tag of frames of the host with this priority.
+    fn tag(&self, priority: u8) -> Option<Tag> {
+        self.tagging.map(|tagging| tagging.tag(priority))
+    }
+
     pub(super) fn tcp(&self, number: usize) -> tcp::Config {
         // A socket is full with one unsent byte, so that TLPs wait in the tunnel, which can
         // aggregate them.
-        let config = tcp::Config::new(mac(number), ip(number));
+        let config = tcp::Config::new(self.mac(number), ip(number));
         tcp::Config { ack_delay: self.ack_delay, low_water: 1, ..config }
     }
 
@@ -271,7 +321,7 @@ impl StationConfig {
             port::Config { rate_steps, ..config.clone() }
         };
         nic::Config {
-            mac: mac(number),
+            mac: self.mac(number),
             ports: self.ports.iter().enumerate().map(port).collect(),
             tx_delay: self.tx_delay,
             rx_delay: self.rx_delay,
@@ -290,15 +340,10 @@ impl TrafficConfig {
         self.group.or_else(|| own.then(|| Mac::group(id)))
     }
 
-    /// The destination address of the stream `id`.
-    pub fn destination(&self, id: StreamId) -> Mac {
-        self.group(id).unwrap_or_else(|| mac(self.listeners[0].station))
-    }
-
-    pub(super) fn source(&self, id: StreamId) -> traffic::Config {
+    pub(super) fn source(&self, id: StreamId, network: &NetworkConfig) -> traffic::Config {
         traffic::Config {
-            source: mac(id.station.into()),
-            destination: self.destination(id),
+            source: network.mac(id.station.into()),
+            destination: network.destination(id),
             length: self.length,
             priority: self.priority,
             pattern: self.pattern,
@@ -337,7 +382,10 @@ impl BridgeConfig {
         };
         // A complete filtering database, as if management had configured it.
         let addresses = ports.clone().flat_map(|port| {
-            wiring.beyond(number, port).into_iter().map(move |station| (mac(station), port))
+            wiring
+                .beyond(number, port)
+                .into_iter()
+                .map(move |station| (wiring.network.mac(station), port))
         });
         bridge::Config {
             ports: self.ports.iter().enumerate().map(port).collect(),

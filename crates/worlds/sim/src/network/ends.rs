@@ -102,9 +102,10 @@ impl Network {
 
     /// The TCP host of a station. Adds the address of `peer` to the host.
     fn host(&mut self, station: usize, peer: usize) -> &mut Host {
+        let address = self.stations[peer].nic.mac();
         let Station { host, tcp, .. } = &mut self.stations[station];
         let host = host.get_or_insert_with(|| Box::new(Host::new(tcp.clone())));
-        host.add_neighbour(config::mac(peer), config::ip(peer));
+        host.add_neighbour(address, config::ip(peer));
         host
     }
 
@@ -118,7 +119,9 @@ impl Network {
     ) -> [EndId; 2] {
         let both = [0, 1].map(|side| {
             let tagged = self.stations[raw.stations[side]].nic.tags();
-            Protocol::Raw(Box::new(Raw::new(raw, connection, encapsulation, side, tagged)))
+            let peer = self.stations[raw.stations[1 - side]].nic.mac();
+            let ends = (side, peer);
+            Protocol::Raw(Box::new(Raw::new(raw, connection, encapsulation, ends, tagged)))
         });
         self.add_ends(raw.stations, owners, both)
     }

@@ -27,7 +27,7 @@ pub use config::{
 use crate::ethernet::port::Admission;
 use crate::ethernet::traffic::{Source, StreamId};
 use crate::ethernet::{
-    Bridge, Cable, Frame, FrameStage, LineEvent, Nic, Port, Transmission, bridge, cable, nic,
+    Bridge, Cable, Frame, FrameStage, LineEvent, Nic, Port, Tag, Transmission, bridge, cable, nic,
     traffic,
 };
 use crate::kernel::Component;
@@ -69,7 +69,8 @@ struct Station {
     tcp: tcp::Config,
     nic: Nic,
     rx_delay: Duration,
-    sources: Vec<Source>,
+    /// The sources of its streams, each with the tag of their frames.
+    sources: Vec<(Source, Option<Tag>)>,
     /// For each source and port, frames that wait for the shaper or for room in the interface.
     waiting: Vec<VecDeque<(Frame, Admission)>>,
     /// Frames dropped because a queue in `waiting` was full.
@@ -164,13 +165,16 @@ impl Network {
                 ))
                 .with_processor(station.processor.map(Processor::new)),
                 sources: sources
-                    .map(|(at, traffic)| Source::new(traffic.source(StreamId::new(number, at))))
+                    .map(|(at, traffic)| {
+                        let id = StreamId::new(number, at);
+                        (Source::new(traffic.source(id, config)), config.stream_tag(id))
+                    })
                     .collect(),
                 waiting: vec![VecDeque::new(); station.traffic.len() * station.ports.len()],
                 overflowed: 0,
                 streams_first: false,
                 ends: Vec::new(),
-                scheduler: raw::RawScheduler::new(config::mac(number), number),
+                scheduler: raw::RawScheduler::new(config.mac(number), number),
                 priorities: vec![0],
                 cables: ports.map(|port| ends(CableEnd::Station(number, port))).collect(),
                 powered_off: false,
@@ -425,14 +429,14 @@ impl Station {
         let mut wake = None;
         let clock = time.map(|time| *time.clock(Place::Station(number)));
         let queues = self.waiting.chunks_mut(self.cables.len());
-        for (source, waiting) in self.sources.iter_mut().zip(queues) {
+        for ((source, tag), waiting) in self.sources.iter_mut().zip(queues) {
             loop {
                 match source.poll(now, clock.as_ref()) {
                     traffic::Output::Frame(_) if self.powered_off => {}
                     traffic::Output::Frame(mut frame) => {
                         let shows = time.map_or(0, |time| time.shows(number, now).0);
                         streams.send(&frame, shows);
-                        let outputs = self.nic.prepare(&mut frame);
+                        let outputs = self.nic.prepare(&mut frame, *tag);
                         streams.settle(self.nic.dropped());
                         for port in outputs.ports() {
                             if waiting[port].len() == STREAM_QUEUE {

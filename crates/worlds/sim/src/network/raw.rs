@@ -1,6 +1,5 @@
 //! Raw Ethernet at a station: `switch::raw` endpoints between their owners and the interface.
 
-use super::config;
 use super::ends::{ConnectionEnd, Protocol};
 use crate::ethernet::frame::HEADER;
 use crate::ethernet::{Frame, FrameLatency, Mac, Nic, nic};
@@ -61,7 +60,7 @@ impl Raw {
         raw: &RawConfig,
         connection: u32,
         encapsulation: Encapsulation,
-        side: usize,
+        (side, peer): (usize, Mac),
         tags: bool,
     ) -> Self {
         let overhead = OVERHEAD[usize::from(tags)];
@@ -71,7 +70,7 @@ impl Raw {
             settings,
             encapsulation,
             opens: side == 0,
-            peer: config::mac(raw.stations[1 - side]),
+            peer,
             connection,
             priority: raw.priority,
             latencies: BTreeMap::new(),

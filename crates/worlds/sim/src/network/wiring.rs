@@ -1,7 +1,7 @@
 //! An index of the cables of a network: the other end of each cable, and the path between two
 //! stations.
 
-use super::config::{CableEnd, NetworkConfig, ip, mac};
+use super::config::{CableEnd, NetworkConfig, ip};
 use super::paths::StreamConfig;
 use super::tree::Place;
 use crate::ethernet::streams::Header;
@@ -197,21 +197,17 @@ impl<'a> Wiring<'a> {
         stations
     }
 
-    /// The first stream that matches frames from a station to an address with the sender's
-    /// `priority`. `None` if no stream matches, or if the stream has no paths. Treats all frames to
+    /// The first stream that matches frames with this tag from a station to an address. `None` if no stream matches, or if the stream has no paths. Treats all frames to
     /// the station `to` as TCP, the only simulated protocol with IP addresses.
     pub fn stream_of(
         &self,
         from: usize,
         destination: Mac,
         to: usize,
-        priority: u8,
+        tag: Option<Tag>,
     ) -> Option<&'a StreamConfig> {
-        let tag = self.network.stations[from].tagging.map(|tagging| Tag {
-            pcp: tagging.pcp_of_priority[usize::from(priority)],
-            vid: tagging.vid,
-        });
-        let header = Header { destination, source: mac(from), tag, ip: Some([ip(from), ip(to)]) };
+        let (source, ip) = (self.network.mac(from), Some([ip(from), ip(to)]));
+        let header = Header { destination, source, tag, ip };
         let mut own = self.streams[from].iter().map(|stream| &self.network.streams[*stream]);
         own.find(|stream| stream.identification.matches(&header))
             .filter(|stream| !stream.paths.is_empty())

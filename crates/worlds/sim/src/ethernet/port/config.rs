@@ -7,7 +7,7 @@ use tsn::{Clock, Cqf, Gates, QUEUES};
 use wire::{Duration, Instant};
 
 use super::super::Rate;
-use super::super::frame::{FCS, GAP, HEADER, PREAMBLE, TAG};
+use super::super::frame::{FCS, GAP, HEADER, PREAMBLE, TAG, Tag};
 use super::super::traffic::StreamId;
 use super::shaper::NewShaper;
 
@@ -158,6 +158,14 @@ pub struct Config {
     pub preemption: Option<Preemption>,
     /// Rate limits below the line's rate, in the order of time.
     pub rate_steps: Vec<RateStep>,
+    /// VLANs of which the port is a member (IEEE 802.1Q-2022, 8.8.10); empty: of all. Only bridges
+    /// filter.
+    pub vlans: Vec<u16>,
+    /// The VLAN of received frames without a VLAN (IEEE 802.1Q-2022, 6.9.1: PVID).
+    pub pvid: u16,
+    /// Bytes that MACsec adds to each frame on the line (IEEE 802.1AE-2018, 9: a SecTAG of 8, or 16
+    /// bytes with SCI, and an ICV of 16); 0 without MACsec.
+    pub security: u8,
     /// Merges waiting frames of raw Ethernet between the same addresses, up to this payload in
     /// bytes; 0: never. Ignored by a port with gates.
     pub merge: usize,
@@ -176,8 +184,21 @@ impl Config {
             cqf: Vec::new(),
             preemption: None,
             rate_steps: Vec::new(),
+            vlans: Vec::new(),
+            pvid: 1,
+            security: 0,
             merge: 0,
         }
+    }
+
+    /// Whether the port is a member of the VLAN.
+    pub fn is_member(&self, vlan: u16) -> bool {
+        self.vlans.is_empty() || self.vlans.contains(&vlan)
+    }
+
+    /// The VLAN of a frame that the port receives.
+    pub fn vlan_of(&self, tag: Option<Tag>) -> u16 {
+        tag.map(|tag| tag.vid).filter(|vid| *vid > 0).unwrap_or(self.pvid)
     }
 
     /// The selection among the classes with weights; `None` without such classes.

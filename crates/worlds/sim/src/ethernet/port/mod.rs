@@ -267,7 +267,10 @@ impl Port {
     /// Handles a frame to send, or a packet of the partner's MAC.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
-            Input::Frame(frame, admission) => self.enqueue(now, frame, admission),
+            Input::Frame(mut frame, admission) => {
+                frame.security = self.config.security;
+                self.enqueue(now, frame, admission);
+            }
             Input::Control(control) => self.hear(control),
         }
     }

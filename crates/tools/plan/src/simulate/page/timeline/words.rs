@@ -90,8 +90,8 @@ impl View<'_> {
     }
 
     fn station(&self, mac: Mac) -> Option<usize> {
-        let stations = 0..self.subject.config.network.stations.len();
-        stations.into_iter().find(|station| sim::network::mac(*station) == mac)
+        let network = &self.subject.config.network;
+        (0..network.stations.len()).find(|station| network.mac(*station) == mac)
     }
 }
 
