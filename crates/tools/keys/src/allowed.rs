@@ -34,6 +34,8 @@ pub enum Allowed {
     Table(Table),
     /// Tables whose names the plan chooses.
     Named(Table),
+    /// Values whose names the plan chooses.
+    Values(&'static Allowed),
     /// One of these words.
     Word(&'static [&'static str]),
     /// A whole number.
@@ -82,10 +84,13 @@ pub fn check(root: Table, value: &Value) -> Result<(), KeyError> {
 }
 
 /// Returns the key of a table with the name `key`.
+pub fn find(table: Table, key: &str) -> Option<Key> {
+    table.iter().copied().flatten().find(|known| known.name == key).copied()
+}
+
 fn known(table: Table, name: &str, key: &str) -> Result<Key, String> {
-    let found = table.iter().copied().flatten().find(|known| known.name == key);
     let kind = if name.is_empty() { "key".into() } else { format!("key of [{name}]") };
-    found.copied().ok_or_else(|| unknown(&kind, key, &names(table)))
+    find(table, key).ok_or_else(|| unknown(&kind, key, &names(table)))
 }
 
 fn below(name: &str, key: &str) -> String {
@@ -128,6 +133,9 @@ impl Allowed {
             Self::Named(table) => each(value.entries()?, |entry| {
                 Self::Table(table).check(&below(path, &entry.key), &entry.key, &entry.value)
             }),
+            Self::Values(item) => {
+                each(value.entries()?, |entry| item.check(path, &entry.key, &entry.value))
+            }
             Self::Word(words) => match &value.kind {
                 Kind::Text(text) if words.contains(&text.as_str()) => Ok(()),
                 Kind::Text(text) => Err(value.origin.fail(unknown(key, text, words))),
@@ -237,16 +245,22 @@ pub fn set(
         name = below(&name, key);
         value = value.member(key, &origin)?;
     }
-    let kind = match text.parse() {
-        Ok(number) => Kind::Integer(number),
-        Err(_) if text.starts_with('[') => array(text, &origin)?,
-        Err(_) => Kind::Text(text.to_owned()),
-    };
-    *value = Value { origin, kind };
+    *value = Value { kind: kind(text, &origin)?, origin };
     Ok(())
 }
 
-/// Parses an array in TOML's notation from an option.
+/// Parses a value that has no quotes: a whole number, an array in TOML's notation, or a text.
+///
+/// # Errors
+/// If an array is not TOML.
+pub fn kind(text: &str, origin: &Origin) -> Result<Kind, KeyError> {
+    match text.parse() {
+        Ok(number) => Ok(Kind::Integer(number)),
+        Err(_) if text.starts_with('[') => array(text, origin),
+        Err(_) => Ok(Kind::Text(text.to_owned())),
+    }
+}
+
 fn array(text: &str, origin: &Origin) -> Result<Kind, KeyError> {
     let read = value::parse("", &format!("x = {text}"));
     let read = read.map_err(|error| origin.fail(error.message))?;
@@ -262,7 +276,7 @@ fn array(text: &str, origin: &Origin) -> Result<Kind, KeyError> {
 /// chooses may contain dots.
 fn first_key<'a>(value: &Value, allowed: Allowed, path: &'a str) -> &'a str {
     let names = match allowed {
-        Allowed::Named(_) => value.entries().unwrap_or_default(),
+        Allowed::Named(_) | Allowed::Values(_) => value.entries().unwrap_or_default(),
         _ => &[],
     };
     let begins = |name: &&str| {
@@ -274,16 +288,21 @@ fn first_key<'a>(value: &Value, allowed: Allowed, path: &'a str) -> &'a str {
 
 /// Returns the allowed values of `key` in the table `name`, which has the value `value`.
 fn settable(value: &Value, allowed: Allowed, name: &str, key: &str) -> Result<Allowed, String> {
-    let table = match allowed {
+    let inner = match allowed {
         Allowed::Table(table) => return known(table, name, key).map(|key| key.allowed),
-        Allowed::Named(table) => table,
+        Allowed::Named(table) => Allowed::Table(table),
+        Allowed::Values(item) => *item,
         _ => return Err(format!("'{name}' is not a table: it cannot have the key '{key}'")),
     };
-    let entries = value.entries().unwrap_or_default();
-    let names: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
-    match names[..] {
-        [] => Err(format!("the plan has no [{name}.{key}], nor any other [{name}.NAME]")),
-        _ if names.contains(&key) => Ok(Allowed::Table(table)),
-        _ => Err(unknown(&format!("name in [{name}]"), key, &names)),
+    let names = value.entries().unwrap_or_default().iter().map(|entry| entry.key.as_str());
+    if names.clone().any(|name| name == key) {
+        return Ok(inner);
     }
+    let names: Vec<&str> = names.collect();
+    Err(match (&names[..], allowed) {
+        ([], Allowed::Named(_)) => {
+            format!("the plan has no [{name}.{key}], nor any other [{name}.NAME]")
+        }
+        _ => unknown(&format!("name in [{name}]"), key, &names),
+    })
 }

@@ -24,6 +24,8 @@
 //! - `hop`: `aggregation = "hop"`
 //! - `distance`: the round trip between two stations
 //! - `variants`: `[variants.NAME]`
+//! - `expand`: parameters, patterns of names, included files, rows of CSV files
+//! - `dump`: plans as TOML
 //! - `phases`: phases between hosts, streams, gate cycles and clocks
 //! - `calibration`: a machine's delays as defaults of a plan
 //! - `check`: finds gates and ports that never let a frame pass
@@ -68,6 +70,8 @@ mod calibration;
 mod check;
 mod clocks;
 mod distance;
+mod dump;
+mod expand;
 mod filters;
 mod hop;
 mod host;
@@ -128,9 +132,13 @@ use wire::{Duration, Instant};
 /// A parsed plan. Its keys can still be changed.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Text of the plan file.
+    /// Text of the plan file. If the plan has further files, the text contains them too.
     pub text: Arc<str>,
+    /// The plan with its parameters and patterns.
+    source: Arc<Value>,
     value: Value,
+    /// Settings of the expanded plan, each with its option, which follow a change of a parameter.
+    settings: Vec<[String; 3]>,
     /// Cache of recordings that were read.
     recordings: recording::Read,
 }
@@ -190,13 +198,17 @@ pub struct PlannedLink<'a> {
 }
 
 impl Plan {
-    /// Parses a plan; `file` is its name in errors.
+    /// Parses a plan with its further files, and expands its patterns; `file` is its name in
+    /// errors.
     ///
     /// # Errors
-    /// The place where the text is not TOML.
+    /// The place where the text is not TOML, and each mistake in files and patterns.
     pub fn parse(file: &str, text: &str) -> Result<Self, KeyError> {
-        let value = keys::parse(file, text)?;
-        Ok(Self { text: text.into(), value, recordings: recording::Read::default() })
+        let (source, has_files) = expand::read(keys::parse(file, text)?)?;
+        let text = if has_files { dump::toml(&source).into() } else { text.into() };
+        let value = expand::expand(&source)?;
+        let (source, recordings) = (Arc::new(source), recording::Read::default());
+        Ok(Self { text, source, value, settings: Vec::new(), recordings })
     }
 
     /// Reads a plan from a file.
@@ -217,11 +229,35 @@ impl Plan {
     /// nodes, drives and other named tables.
     pub fn with(&self, path: &str, text: &str, option: &str) -> Result<Self, KeyError> {
         let mut plan = self.clone();
-        match path {
-            variants::KEY => variants::set(&mut plan.value, text, option)?,
-            _ => allowed::set(ROOT, &mut plan.value, path, text, option)?,
-        }
+        plan.set(path, text, option)?;
         Ok(plan)
+    }
+
+    fn set(&mut self, path: &str, text: &str, option: &str) -> Result<(), KeyError> {
+        if path == variants::KEY {
+            return variants::set(self, text, option);
+        }
+        if path == expand::INCLUDE {
+            let origin = Origin::Option(format!("{option} {path}={text}"));
+            return Err(origin.fail("options cannot include files"));
+        }
+        if path.split('.').next() != Some(expand::PARAMETERS) {
+            allowed::set(ROOT, &mut self.value, path, text, option)?;
+            self.settings.push([path, text, option].map(str::to_owned));
+            return Ok(());
+        }
+        let source = Arc::make_mut(&mut self.source);
+        allowed::set(ROOT, source, path, text, option)?;
+        self.value = expand::expand(source)?;
+        self.settings.iter().try_for_each(|[path, text, option]| {
+            allowed::set(ROOT, &mut self.value, path, text, option)
+        })
+    }
+
+    /// Returns the plan as TOML without parameters, patterns and further files. Paths become
+    /// absolute.
+    pub fn dump(&self) -> String {
+        dump::toml(&self.value)
     }
 
     /// Builds the simulation of the plan.
@@ -230,7 +266,7 @@ impl Plan {
     /// All mistakes and contradictions that can be found in one pass, each with its place.
     pub fn build(&self) -> Result<Planned, KeyError> {
         allowed::check(ROOT, &self.value)?;
-        variants::check(&self.value)?;
+        variants::check(self)?;
         let mut value = self.value.clone();
         let calibration = calibration::merge(&mut value)?;
         let root = &section::root(&value);

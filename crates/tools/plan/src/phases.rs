@@ -63,9 +63,8 @@ impl Plan {
                 (shift.key.clone(), shift.value(drawn[trial]))
             };
             let set: Vec<_> = shifts.iter().zip(&drawn).map(value).collect();
-            let shifted = set
-                .iter()
-                .try_fold(self.clone(), |plan, (key, value)| plan.with(key, value, "--set"))?;
+            let mut shifted = self.clone();
+            set.iter().try_for_each(|(key, value)| shifted.set(key, value, "--set"))?;
             trials.push(Trial { set, planned: shifted.build()? });
         }
         Ok((shifts, trials))

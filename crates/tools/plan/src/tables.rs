@@ -43,7 +43,7 @@ pub const RAW: &[&str] = &["raw"];
 /// Transports with a network.
 pub const TUNNEL: &[&str] = &["tcp", "tsn", "raw"];
 
-/// Number of copies of a host, a device node or a drive.
+/// Number of copies of a host or a drive.
 const COPIES: Allowed = Number(1, 32);
 /// Values of keys with default off.
 const ON: &[&str] = &["off", "on"];
@@ -60,6 +60,7 @@ const DRIVE_SIZE: Allowed = Size(
 
 /// Keys of the root table.
 pub const ROOT: Table = &[
+    &[key("include", Files), key("parameters", Values(&NAME))],
     &[key("transport", Word(&TRANSPORTS))],
     TUNNELS,
     &[
@@ -286,7 +287,7 @@ const NODE: Table = &[
     CLOCK,
     STATION_PORTS,
     &[
-        key("count", COPIES),
+        key("count", Number(1, 1000)),
         key("switch", Text),
         key("outages", List(&Form(<(Instant, Option<Instant>)>::check))),
     ],

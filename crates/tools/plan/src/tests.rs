@@ -2,6 +2,7 @@
 
 mod calibration;
 mod clocks;
+mod expansion;
 mod faults;
 mod frames;
 mod history;

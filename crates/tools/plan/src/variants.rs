@@ -1,8 +1,8 @@
 //! `[variants.NAME]`: several keys set at once, under a name.
 
-use super::section;
 use super::tables::ROOT;
-use keys::{KeyError, Origin, Section, Value, all, allowed, unknown};
+use super::{Plan, section};
+use keys::{KeyError, Origin, Section, all, allowed, unknown};
 
 /// The key of `--set` and `--sweep` that names a variant.
 pub const KEY: &str = "variant";
@@ -21,9 +21,8 @@ pub struct Setting {
 /// # Errors
 /// If the plan has no such variant, or as [`Plan::with`](super::Plan::with), at the place of the
 /// variant's setting.
-pub fn set(plan: &mut Value, name: &str, option: &str) -> Result<(), KeyError> {
-    let root = plan.clone();
-    let variants = section::root(&root).named("variants");
+pub fn set(plan: &mut Plan, name: &str, option: &str) -> Result<(), KeyError> {
+    let variants = section::root(&plan.value).named("variants");
     let Some((_, section)) = variants.iter().find(|(variant, _)| variant == name) else {
         let names: Vec<&str> = variants.iter().map(|(name, _)| name.as_str()).collect();
         let message = match names[..] {
@@ -32,9 +31,9 @@ pub fn set(plan: &mut Value, name: &str, option: &str) -> Result<(), KeyError> {
         };
         return Err(Origin::Option(format!("{option} {KEY}={name}")).fail(message));
     };
-    for (Setting { path, value }, origin) in section.list("set") {
-        allowed::set(ROOT, plan, &path, &value, option)
-            .map_err(|error| origin.fail(error.message))?;
+    let settings = section.list("set");
+    for (Setting { path, value }, origin) in settings {
+        plan.set(&path, &value, option).map_err(|error| origin.fail(error.message))?;
     }
     Ok(())
 }
@@ -43,11 +42,11 @@ pub fn set(plan: &mut Value, name: &str, option: &str) -> Result<(), KeyError> {
 ///
 /// # Errors
 /// Each key or value that is not allowed.
-pub fn check(plan: &Value) -> Result<(), KeyError> {
+pub fn check(plan: &Plan) -> Result<(), KeyError> {
     let check = |(name, _): (String, Section<'_>)| {
         let mut with = plan.clone();
         set(&mut with, &name, "--set")?;
-        allowed::check(ROOT, &with)
+        allowed::check(ROOT, &with.value)
     };
-    all(section::root(plan).named("variants").into_iter().map(check)).map(drop)
+    all(section::root(&plan.value).named("variants").into_iter().map(check)).map(drop)
 }
