@@ -123,6 +123,7 @@ use sim::kernel::Limits;
 use sim::measure::Summary;
 use sim::network::CableEnd;
 use sim::world::TunnelLink;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use switch::congestion::Config as Congestion;
@@ -388,6 +389,7 @@ impl Planned {
 
     /// Returns the names of streams.
     pub fn stream_names(&self, streams: &[StreamId]) -> Vec<String> {
+        let streams: BTreeSet<_> = streams.iter().collect();
         let named = self.streams.iter().filter(|(_, id)| streams.contains(id));
         named.map(|(name, _)| name.clone()).collect()
     }

@@ -25,7 +25,7 @@ use sim::network::{
 use sim::processor::ProcessorConfig;
 use sim::world::Outage;
 use stats::random::Probability;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Instant};
 
 /// The network and the names of its parts.
@@ -457,7 +457,7 @@ fn check_processors(sections: &[(Section, bool)]) -> Result<(), KeyError> {
     let (with, without): (Vec<_>, Vec<_>) =
         sections.iter().map(|(section, _)| section).partition(|section| has_processor(section));
     for key in PROCESSOR {
-        let used: Vec<_> = with.iter().map(|section| section.place(key)).collect();
+        let used: BTreeSet<_> = with.iter().map(|section| section.place(key)).collect();
         for section in without.iter().filter(|section| section.find(key).is_some()) {
             if !used.contains(&section.place(key)) {
                 let message = format!("'{key}' applies only to processor = \"serial\"");

@@ -44,7 +44,7 @@ pub(super) fn find(network: &NetworkConfig) -> Vec<Overload> {
             for egress in places::stream_routes(&wiring, stream) {
                 let tagged = network.stream_tag(stream).is_some();
                 let place = ports.entry(egress.place);
-                let (_, offered) = place.or_insert((egress.clone(), Offered::default()));
+                let (_, offered) = place.or_insert_with(|| (egress.clone(), Offered::default()));
                 offered.add(&egress, stream, traffic, tagged);
             }
         }
@@ -177,8 +177,8 @@ impl Offered {
         match &egress.port.classes[class].algorithm {
             Algorithm::CreditBased(shaper) => line(shaper.idle_slope, shaper.counted),
             Algorithm::Ats(shaper) => {
-                let own = |stream| shaper.streams.iter().find(|(id, _)| id == stream);
-                let rate = |stream| own(stream).map_or(shaper.committed, |(_, own)| *own).rate;
+                let own: BTreeMap<_, _> = shaper.streams.iter().copied().collect();
+                let rate = |stream| own.get(stream).unwrap_or(&shaper.committed).rate;
                 line(self.streams[class].iter().map(rate).sum(), shaper.counted)
             }
             Algorithm::StrictPriority | Algorithm::Ets { .. } | Algorithm::Own(_) => 1.0,

@@ -7,9 +7,10 @@ use super::section::Defaults;
 use super::units::Offset;
 use super::{Plan, Planned, port, workload};
 use keys::{KeyError, Section, allowed};
-use sim::ethernet::traffic::Pattern;
+use sim::ethernet::traffic::{Pattern, StreamId};
 use sim::workload::Workload;
 use stats::random::Random;
+use std::collections::BTreeSet;
 use wire::Duration;
 
 /// A value with a random phase: the start of a host or stream, or the offset of a clock.
@@ -130,15 +131,16 @@ impl Shift {
 /// share one range.
 fn clocks(root: &Section, defaults: &Defaults) -> Result<Vec<Shift>, KeyError> {
     let parts = Parts::read(root)?;
-    let mut shifts: Vec<Shift> = Vec::new();
+    let (mut shifts, mut known) = (Vec::new(), BTreeSet::new());
     let mut add = |key: String, section: &Section, ports: &[(String, Section)]| {
         let mut cycle = None;
         for section in std::iter::once(section).chain(ports.iter().map(|(_, port)| port)) {
             cycle = cycle.max(parts.cycle(section)?);
         }
         let Offset(written_ps) = section.get("clock_offset").unwrap_or(Offset(0));
-        let known = shifts.iter().any(|shift| shift.key == key);
-        if let (Some(within), false) = (cycle, known) {
+        if let Some(within) = cycle
+            && known.insert(key.clone())
+        {
             shifts.push(Shift { key, written_ps, within });
         }
         Ok::<(), KeyError>(())
@@ -177,8 +179,7 @@ fn host_sections<'a>(
 
 /// Returns the periodic streams, each with its interval as range.
 fn streams(root: &Section, planned: &Planned) -> Vec<Shift> {
-    let shift = |(name, section): (String, Section)| {
-        let (_, id) = planned.streams.iter().find(|(known, _)| *known == name)?;
+    let shift = |((name, section), (_, id)): ((String, Section), &(String, StreamId))| {
         let station = &planned.config.network.stations[usize::from(id.station)];
         let traffic = &station.traffic[usize::from(id.number)];
         let Pattern::Periodic(interval) = traffic.pattern else { return None };
@@ -187,7 +188,7 @@ fn streams(root: &Section, planned: &Planned) -> Vec<Shift> {
         let written = section.get("start").unwrap_or_default();
         Some(Shift::new(format!("traffic.{name}.start"), written, interval.min(left)))
     };
-    root.named("traffic").into_iter().filter_map(shift).collect()
+    root.named("traffic").into_iter().zip(&planned.streams).filter_map(shift).collect()
 }
 
 /// Returns the hosts. The range is the host's period or the longest gate cycle, whichever is

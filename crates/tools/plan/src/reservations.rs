@@ -14,6 +14,7 @@ use sim::network::{CableEnd, Wiring};
 use sim::world::Attached;
 use stats::random::Probability;
 use std::collections::BTreeMap;
+use tsn::QUEUES;
 
 /// Default of deltaBandwidth (802.1Q-2022, 34.3.1, of the highest class): 75 %.
 const RESERVABLE: Probability = Probability::from_ppm(750_000).expect("at most all");
@@ -43,12 +44,12 @@ pub(super) fn admit(
     let wiring = &planned.config.network.wiring();
     let mut all = tunnels(planned, wiring, owners)?;
     all.extend(streams(planned, wiring, root));
-    let mut ports: BTreeMap<CableEnd, Vec<(usize, &Reservation<'_>)>> = BTreeMap::new();
+    let mut ports: BTreeMap<CableEnd, Reserved<'_>> = BTreeMap::new();
     let mut mistakes = Mistakes::default();
     for new in &all {
         let way = &new.way;
         for egress in way {
-            ports.entry(egress.place).or_default().push((egress.queue, new));
+            ports.entry(egress.place).or_default().add(egress.queue, new);
         }
         let excess = |egress: &Egress<'_>| {
             let excess = Excess::find(egress, &ports[&egress.place], reservable)?;
@@ -58,11 +59,33 @@ pub(super) fn admit(
             mistakes.note(new.origin.fail(message));
             // The rejected reservation leaves its share to the next one.
             for egress in way {
-                ports.entry(egress.place).or_default().pop();
+                ports.entry(egress.place).or_default().remove(egress.queue, new);
             }
         }
     }
     mistakes.or(())
+}
+
+/// The reservations of a port.
+#[derive(Default)]
+struct Reserved<'a> {
+    /// Each with its class.
+    all: Vec<(usize, &'a Reservation<'a>)>,
+    /// Sums of the rates by class.
+    rates: [u64; QUEUES],
+}
+
+impl<'a> Reserved<'a> {
+    fn add(&mut self, class: usize, new: &'a Reservation<'a>) {
+        self.all.push((class, new));
+        self.rates[class] += new.rate;
+    }
+
+    /// Removes the last reservation.
+    fn remove(&mut self, class: usize, last: &Reservation) {
+        self.all.pop();
+        self.rates[class] -= last.rate;
+    }
 }
 
 /// A reservation that exceeds the reservable rate of a port, in bits per second.
@@ -73,22 +96,20 @@ struct Excess<'a> {
 }
 
 impl<'a> Excess<'a> {
-    fn find(
-        egress: &Egress<'_>,
-        reserved: &[(usize, &'a Reservation)],
-        reservable: Probability,
-    ) -> Option<Self> {
+    fn find(egress: &Egress<'_>, reserved: &Reserved<'a>, reservable: Probability) -> Option<Self> {
         let class = egress.queue;
-        let all: Vec<_> = reserved.iter().map(|(_, one)| *one).collect();
         let line = reservable.part_of(egress.rate.bits_per_second());
-        if sum(&all) > line {
+        if reserved.rates.iter().sum::<u64>() > line {
+            let wanted = reserved.all.iter().map(|(_, one)| *one).collect();
             let why = format!("{} % of its rate", reservable.part_of(100));
-            return Some(Self { lent: line, why, wanted: all });
+            return Some(Self { lent: line, why, wanted });
         }
-        let of_class = reserved.iter().filter(|(other, _)| *other == class);
-        let (wanted, lent) = (of_class.map(|(_, one)| *one).collect::<Vec<_>>(), gated(egress));
-        let why = format!("what its gates leave to class {class}");
-        (sum(&wanted) > lent).then_some(Self { lent, why, wanted })
+        let lent = gated(egress);
+        (reserved.rates[class] > lent).then(|| {
+            let of_class = reserved.all.iter().filter(|(other, _)| *other == class);
+            let why = format!("what its gates leave to class {class}");
+            Self { lent, why, wanted: of_class.map(|(_, one)| *one).collect() }
+        })
     }
 
     fn sentence(&self, new: &Reservation, port: &str) -> String {

@@ -4,7 +4,7 @@ use super::{Ended, Failure, json};
 use crate::output::{
     assign_stdout, failures_in_red, file_only, note, one_of, red, warning, wrong_usage,
 };
-use crate::plan_args::{PlanArgs, TableArgs, refused};
+use crate::plan_args::{PlanArgs, TableArgs, built, refused};
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use plan::run::document::SimReport;
@@ -74,6 +74,10 @@ pub struct Args {
     /// runs only the rest
     #[arg(long, value_name = "FILE", requires = "sweep")]
     resume: Option<PathBuf>,
+    /// Write the plan without parameters, patterns and further files (docs/plan.md), with all
+    /// options --set, and do not simulate. FILE - is standard output
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "trace", "pcapng", "timeline", "seed", "runs", "phases", "sweep", "html", "csv", "parquet"])]
+    dump: Option<Target>,
     #[command(flatten)]
     tables: TableArgs,
     /// Write an HTML page: the report of the first run with diagrams and plots, or the table and
@@ -88,6 +92,10 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let outputs = [("--pcapng", args.pcapng.as_ref()), ("--html", args.html.as_ref())];
     assign_stdout(args.json, &outputs);
     let plan = args.plan.read()?;
+    if let Some(target) = &args.dump {
+        built(&plan)?;
+        return target.write(&plan.dump()).map(|()| Ended::Done);
+    }
     let stop = stop_on_signals()?;
     let progress = RefCell::new(Progress::new());
     let show = |state: Option<&str>| match state {

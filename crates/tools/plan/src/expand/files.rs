@@ -130,16 +130,19 @@ fn rows(allowed: Allowed, value: &mut Value, is_read: &mut bool) -> Result<(), K
 /// Returns the rows of a CSV file, whose first line has the names of the columns.
 fn csv_rows(name: &Value) -> Result<Vec<Value>, KeyError> {
     let (path, text) = contents(ROWS, name)?;
-    // The reader counts lines by their last byte.
-    let text = text.replace("\r\n", "\n");
     let file: std::sync::Arc<str> = path.display().to_string().into();
     let mut reader = csv::ReaderBuilder::new();
     let reader = reader.has_headers(false).flexible(true).trim(csv::Trim::All);
+    let (mut line, mut counted) = (1, 0);
     let mut header: Vec<(String, Origin)> = Vec::new();
     let mut rows = Vec::new();
     for record in reader.from_reader(text.as_bytes()).records() {
         let record = record.map_err(|error| name.origin.fail(format!("{file}: {error}")))?;
-        let line = record.position().map_or(0, |position| position.line()) as usize;
+        // A record begins behind the blank lines that the reader counts as its start.
+        let start = record.position().map_or(0, |position| position.byte()) as usize;
+        let start = text.len() - text[start..].trim_start_matches(['\r', '\n']).len();
+        line += text[counted..start].matches('\n').count();
+        counted = start;
         let place = |column| Origin::File { file: file.clone(), line, column };
         let cells = record.iter().map(str::to_owned).zip((1..).map(place));
         if header.is_empty() {

@@ -368,7 +368,6 @@ fn dumps_are_expanded() {
     assert_eq!(config(&dumped), config(&plan.build().unwrap()));
 }
 
-/// `examples` of docs/plan.md.
 #[test]
 fn large_networks_take_few_lines() {
     let text = include_str!("large.toml");
