@@ -83,6 +83,7 @@ fn dash_writes_to_standard_output() {
     for (line, first, last) in [
         (&*format!("sim {tcp} --html -"), "<!doctype html>", "</html>\n"),
         (&format!("sim {tcp} --sweep drive.mps=128,256 --html -"), "<!doctype html>", "</html>\n"),
+        (&format!("sim {tcp} --set workload.count=7 --dump -"), "transport = ", "count = 7\n"),
         ("reproduce nvme-tsn --only table --html -", "<!doctype html>", "</html>\n"),
         ("trace run.trace --svg -", "<svg ", "</svg>\n"),
         ("trace run.trace --html -", "<!doctype html>", "</html>\n"),

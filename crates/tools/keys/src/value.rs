@@ -16,7 +16,7 @@ pub enum Origin {
         file: Arc<str>,
         /// Line, from 1.
         line: usize,
-        /// Column in characters, from 1.
+        /// Column in characters, from 1; in a CSV file the number of the cell.
         column: usize,
     },
     /// In this option of the command line.

@@ -1,8 +1,9 @@
 //! Files of a plan: included plans, and rows in CSV.
 
 use super::super::tables::ROOT;
+use super::csv_rows::csv_rows;
 use super::{INCLUDE, ROWS};
-use keys::allowed::{self, find};
+use keys::allowed::find;
 use keys::{Allowed, Entry, KeyError, Kind, Mistakes, Origin, Value, all};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -118,58 +119,12 @@ fn rows(allowed: Allowed, value: &mut Value, is_read: &mut bool) -> Result<(), K
                 && let Kind::Text(_) = file.value.kind
             {
                 *is_read = true;
-                file.value.kind = Kind::List(csv_rows(&file.value)?);
+                let (path, text) = contents(ROWS, &file.value)?;
+                file.value.kind = Kind::List(csv_rows(&path.display().to_string(), &text)?);
             }
             rows(Allowed::Table(table), &mut entry.value, is_read)
         }
         _ => Ok(()),
     }))
     .map(drop)
-}
-
-/// Returns the rows of a CSV file, whose first line has the names of the columns.
-fn csv_rows(name: &Value) -> Result<Vec<Value>, KeyError> {
-    let (path, text) = contents(ROWS, name)?;
-    let file: std::sync::Arc<str> = path.display().to_string().into();
-    let mut reader = csv::ReaderBuilder::new();
-    let reader = reader.has_headers(false).flexible(true).trim(csv::Trim::All);
-    let (mut line, mut counted) = (1, 0);
-    let mut header: Vec<(String, Origin)> = Vec::new();
-    let mut rows = Vec::new();
-    for record in reader.from_reader(text.as_bytes()).records() {
-        let record = record.map_err(|error| name.origin.fail(format!("{file}: {error}")))?;
-        // A record begins behind the blank lines that the reader counts as its start.
-        let start = record.position().map_or(0, |position| position.byte()) as usize;
-        let start = text.len() - text[start..].trim_start_matches(['\r', '\n']).len();
-        line += text[counted..start].matches('\n').count();
-        counted = start;
-        let place = |column| Origin::File { file: file.clone(), line, column };
-        let cells = record.iter().map(str::to_owned).zip((1..).map(place));
-        if header.is_empty() {
-            header = cells.collect();
-            for (at, (column, origin)) in header.iter().enumerate() {
-                if header[..at].iter().any(|(other, _)| other == column) {
-                    return Err(origin.fail(format!("two columns have the name '{column}'")));
-                }
-            }
-            continue;
-        }
-        if record.len() != header.len() {
-            let (expected, found) = (header.len(), record.len());
-            let message = format!("expected {expected} cells, as in the first line; found {found}");
-            return Err(place(1).fail(message));
-        }
-        let cell = |((key, column), (text, origin)): (&(String, Origin), (String, Origin))| {
-            let kind = match allowed::kind(&text, &origin)? {
-                // A number such as 007 is a name.
-                Kind::Integer(number) if number.to_string() != text => Kind::Text(text),
-                kind => kind,
-            };
-            let value = Value { origin, kind };
-            Ok(Entry { key: key.clone(), origin: column.clone(), value })
-        };
-        let entries = all(header.iter().zip(cells).map(cell))?;
-        rows.push(Value { origin: place(1), kind: Kind::Table(entries) });
-    }
-    Ok(rows)
 }

@@ -1,6 +1,7 @@
 //! Plans in few lines: parameters, patterns of names, included files and rows of CSV files become
 //! plain tables, before any key is checked.
 
+mod csv_rows;
 mod expression;
 mod files;
 mod template;

@@ -95,6 +95,22 @@ pub fn words(kind: Kind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn doubled_braces_are_braces(text: String) {
+            let doubled = text.replace('{', "{{");
+            prop_assert_eq!(filled(&doubled, &mut Scope::default()), Ok(Kind::Text(text)));
+        }
+
+        #[test]
+        fn no_text_panics(text in "[{}i=.1é+]{0,20}") {
+            let mut scope = Scope::default();
+            scope.push("i", Kind::Integer(3));
+            let _ = filled(&text, &mut scope);
+        }
+    }
 
     #[test]
     fn texts_are_filled() {

@@ -368,9 +368,21 @@ fn dumps_are_expanded() {
     assert_eq!(config(&dumped), config(&plan.build().unwrap()));
 }
 
+/// The example of docs/plan.md, also with 1000 bridges.
 #[test]
-fn large_networks_take_few_lines() {
-    let text = include_str!("large.toml");
-    let planned = built(text);
-    assert_eq!((planned.bridges.len(), planned.streams.len()), (1_000, 10_000));
+fn the_page_has_a_large_plan() {
+    let page = include_str!("../../../../../docs/plan.md");
+    let (_, page) = page.split_once("## Large plans").unwrap();
+    let block = |language: &str| {
+        let (_, block) = page.split_once(&format!("```{language}\n")).unwrap();
+        block.split_once("```").unwrap().0
+    };
+    let files = [("plan.toml", block("toml")), ("streams.csv", block("csv"))];
+    let (_folder, file) = folder(&files);
+    let plan = Plan::read(&file).unwrap();
+    let planned = plan.build().unwrap();
+    assert_eq!((planned.bridges.len(), planned.streams.len()), (200, 2_002));
+    assert_eq!(planned.requirements.len(), 1);
+    let large = plan.with("parameters.n", "1000", "--set").unwrap().build().unwrap();
+    assert_eq!((large.bridges.len(), large.streams.len()), (1_000, 10_002));
 }
