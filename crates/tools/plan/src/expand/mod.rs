@@ -244,7 +244,9 @@ impl Expander {
 /// Returns a value for a key. A whole number is a text where only texts are allowed: a name.
 fn fitting(kind: Kind, allowed: Option<Allowed>) -> Kind {
     match (kind, allowed) {
-        (Kind::Integer(number), Some(Allowed::Text)) => Kind::Text(number.to_string()),
+        (Kind::Integer(number), Some(Allowed::Text | Allowed::Names)) => {
+            Kind::Text(number.to_string())
+        }
         (kind, _) => kind,
     }
 }
