@@ -218,7 +218,8 @@ fn gates_and_depth_of_one_port_can_be_swept() {
     let sweep = |values: &str| {
         let key = format!("bridges.b.ports.sink.{values}");
         let rows = &document(&["sim", &plan, "--json", "--sweep", &key])["combinations"];
-        let stream = |row: &Value, at: usize, key: &str| row["streams"][at]["listeners"][0][key].clone();
+        let stream =
+            |row: &Value, at: usize, key: &str| row["streams"][at]["listeners"][0][key].clone();
         let max = |row, at| stream(row, at, "latency_ns")["max"].as_u64().unwrap();
         let rows = rows.as_array().unwrap().iter();
         rows.map(|row| (stream(row, 0, "lost").as_u64().unwrap(), max(row, 0), max(row, 1)))

@@ -86,7 +86,8 @@ impl Flow {
     fn walk(&mut self, (from, to): (usize, usize)) -> Option<Path> {
         let (mut here, mut path) = (from, Path::new());
         while here != to {
-            let carries = |number: &&usize| number.is_multiple_of(2) && !self.arcs[**number].is_free;
+            let carries =
+                |number: &&usize| number.is_multiple_of(2) && !self.arcs[**number].is_free;
             let number = *self.leaving[here].iter().find(carries)?;
             self.arcs[number].is_free = true;
             path.extend(self.arcs[number].cable);
