@@ -116,6 +116,10 @@ fn value_out_of_range_is_an_error_with_line_and_range() {
     }
 }
 
+/// The tables of single ports.
+const PORTS: [&str; 3] =
+    ["hosts.NAME.link.ports.PEER", "nodes.NAME.ports.PEER", "bridges.NAME.ports.PEER"];
+
 /// Returns the rows of docs/plan.md by table and key.
 fn page() -> BTreeMap<(String, String), String> {
     let mut rows = BTreeMap::new();
@@ -124,6 +128,10 @@ fn page() -> BTreeMap<(String, String), String> {
         if let Some(heading) = line.strip_prefix("## ") {
             let headings = heading.split('`').skip(1).step_by(2);
             tables = headings.map(|table| table.trim_matches(['[', ']'])).collect();
+            if tables.last() == Some(&"….ports.PEER") {
+                tables.pop();
+                tables.extend(PORTS);
+            }
         } else if let Some((key, row)) = line.strip_prefix("| `").and_then(|l| l.split_once('`')) {
             for table in &tables {
                 let table = if *table == "plan.toml" { "" } else { table };
@@ -250,11 +258,33 @@ fn right(allowed: Allowed) -> Vec<String> {
             ["h", "g", "n", "m", "d", "l", "none"].map(|n| format!("{n:?}")).into()
         }
         Allowed::Form(_) => [
-            "none", "rate=5G", "per-tlp", "adaptive", "1G", "10G", "1%", "2ppm", "4KiB", "5KiB",
-            "1us", "-1us", "10ppm", "10ppb", "250ms", "500ms",
+            "none",
+            "rate=5G",
+            "per-tlp",
+            "adaptive",
+            "1G",
+            "10G",
+            "1%",
+            "2ppm",
+            "4KiB",
+            "5KiB",
+            "1us",
+            "-1us",
+            "10ppm",
+            "10ppb",
+            "250ms",
+            "500ms",
+            "02:00:00:00:ff:01",
+            "02:00:00:00:ff:02",
+            "01:00:00:00:ff:01",
+            "01:00:00:00:ff:02",
         ]
         .map(|text| format!("{text:?}"))
         .into(),
+        Allowed::List(Allowed::Number(least, _)) => {
+            let other = |number: u64| format!("[{}{}]", format!("{least}, ").repeat(7), number);
+            vec!["[]".to_owned(), "[5]".to_owned(), other(*least), other(least + 1)]
+        }
         Allowed::List(_) => {
             let texts =
                 ["4KiB", "1ms..2ms", "1ms 5G", "S ff 1ms", "S ff 2ms", "3 e", "1s -1ms", "poison"];
@@ -349,7 +379,8 @@ fn every_key_reaches_the_simulation() {
                     "filters",
                 ];
                 let at = tables.iter().position(|table| *table == parts).unwrap_or(9);
-                format!("{parts}.{}{}", names[at], rest.replace("NAME", "h"))
+                let peer = if parts == "bridges" { "h" } else { "s" };
+                format!("{parts}.{}{}", names[at], rest.replace("NAME", peer))
             }
             None => heading,
         };
