@@ -10,7 +10,11 @@ use crate::support::{Tshark, folder};
 use crate::wireshark::sharkd::Sharkd;
 
 /// Keys that make a plan short. Plans that are not listed run unchanged.
-const SHORT: [(&str, &[&str]); 14] = [
+const SHORT: [(&str, &[&str]); 18] = [
+    ("mesh-of-rings", &["runtime=200us", "parameters.side=2"]),
+    ("vehicle", &["workload.runtime=300us"]),
+    ("saihu-demo", &["runtime=5ms"]),
+    ("dual-homed-drive", &["workload.runtime=500us"]),
     ("switch-node", &["workload.size=64KiB"]),
     ("shapers", &["workload.size=64KiB"]),
     ("direct", &["workload.count=4"]),
