@@ -9,6 +9,7 @@
 //! - `owners`: which host owns which drive
 //! - `attached`: drives and PCIe links
 //! - `workload`: the workload of a host
+//! - `recorded`: recorded traffic
 //! - `recording`: a recorded trace as a list of operations
 //! - `network`: stations, bridges, cables, background traffic, outages
 //! - `traffic`: `[traffic.NAME]`
@@ -85,6 +86,7 @@ mod phases;
 mod port;
 #[cfg(test)]
 mod ranges;
+mod recorded;
 mod recording;
 mod remarks;
 mod requirements;
@@ -142,6 +144,8 @@ pub struct Plan {
     settings: Vec<[String; 3]>,
     /// Cache of recordings that were read.
     recordings: recording::Read,
+    /// Cache of recorded traffic that was checked.
+    recorded: recorded::Known,
 }
 
 /// The result of reading a plan.
@@ -208,8 +212,8 @@ impl Plan {
         let (source, has_files) = expand::read(keys::parse(file, text)?)?;
         let text = if has_files { dump::toml(&source).into() } else { text.into() };
         let value = expand::expand(&source)?;
-        let (source, recordings) = (Arc::new(source), recording::Read::default());
-        Ok(Self { text, source, value, settings: Vec::new(), recordings })
+        let (source, (recordings, recorded)) = (Arc::new(source), Default::default());
+        Ok(Self { text, source, value, settings: Vec::new(), recordings, recorded })
     }
 
     /// Reads a plan from a file.
@@ -279,7 +283,7 @@ impl Plan {
         let (limits, (owners, (parts, filters))) = both(run_limits(root), both(owners, parts))?;
         let owners = &owners;
         let mut network = network::Layout::read(root, defaults, owners, &parts)?;
-        let loaded = network.load(root, &filters);
+        let loaded = network.load(root, &filters, &self.recorded);
         let network = &network;
         let wiring = &network.config.wiring();
         let parts = host::HostBuilder { root, defaults, owners, network, wiring };

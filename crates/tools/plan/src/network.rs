@@ -5,6 +5,7 @@ use super::filters::Filters;
 use super::owners::{Owners, copies};
 use super::paths::Paths;
 use super::port::{self, Parts, Ports};
+use super::recorded::Known;
 use super::section::{Defaults, check_used};
 use super::shapers;
 use super::streams::{self, Named};
@@ -153,11 +154,16 @@ impl Layout {
 
     /// Reads the traffic of the nodes and the streams that nodes identify; none with transport
     /// direct.
-    pub fn load(&mut self, root: &Section, filters: &Filters) -> Result<(), KeyError> {
+    pub fn load(
+        &mut self,
+        root: &Section,
+        filters: &Filters,
+        known: &Known,
+    ) -> Result<(), KeyError> {
         if self.names.is_empty() {
             return Ok(());
         }
-        both(self.traffic(root), self.identify(root, filters))?;
+        both(self.traffic(root, known), self.identify(root, filters))?;
         self.commit(root)
     }
 

@@ -3,6 +3,7 @@
 use super::intervals;
 use super::network::Layout;
 use super::paths::{PathNames, Paths};
+use super::recorded::{self, Known};
 use super::units::{Form as _, MacText};
 use keys::{KeyError, Origin, Section, all, both};
 use sim::ethernet::Mac;
@@ -35,13 +36,13 @@ pub struct ListenerDeadline {
 
 impl Layout {
     /// Reads all streams.
-    pub(super) fn traffic(&mut self, root: &Section) -> Result<(), KeyError> {
+    pub(super) fn traffic(&mut self, root: &Section, known: &Known) -> Result<(), KeyError> {
         let traffic = root.named("traffic");
         let read = {
             let wiring = &self.config.wiring();
             let paths = Paths::new(root, &self.names, wiring);
             let one = |(name, section): &(String, Section<'_>)| {
-                Ok((name.clone(), self.stream(section, &paths)?))
+                Ok((name.clone(), self.stream(section, (&paths, known))?))
             };
             all(traffic.iter().map(one))?
         };
@@ -65,7 +66,7 @@ impl Layout {
     fn stream(
         &self,
         section: &Section,
-        paths: &Paths<'_>,
+        (paths, known): (&Paths<'_>, &Known),
     ) -> Result<(usize, TrafficConfig), KeyError> {
         let from =
             self.station(section.required("from", ": a host or node")?, &section.place("from"));
@@ -81,8 +82,6 @@ impl Layout {
             None => (0..self.config.stations.len()).filter(|station| *station != from).collect(),
         };
         let broadcast = section.text("to") == Some(ALL) && others.len() > 1;
-        let length = section.get("length").unwrap_or(1518);
-        let burst = section.get("burst").unwrap_or(1);
         let address = section.get("address").map(|MacText(address)| address);
         if address.is_some_and(|address| !address.is_group()) {
             return section
@@ -91,10 +90,12 @@ impl Layout {
         let (vlan, pcp) = (section.get("vlan"), section.get("pcp"));
         let tagged =
             self.config.stations[from].tagging.is_some() || vlan.is_some() || pcp.is_some();
-        let interval = intervals::interval(section, length + if tagged { TAG } else { 0 }, burst)?;
-        let pattern = intervals::pattern(section, interval)?;
+        let (length, pattern, burst) = match recorded::read(section, known)? {
+            Some((pattern, longest)) => (longest, pattern, 1),
+            None => intervals::generated(section, if tagged { TAG } else { 0 })?,
+        };
         let (jitter, on_off) =
-            both(intervals::jitter(section, pattern), intervals::on_off(section))?;
+            both(intervals::jitter(section, &pattern), intervals::on_off(section))?;
         let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
         let start = time("start").unwrap_or_default();
         if time("stop").is_some_and(|stop| stop <= start) {
