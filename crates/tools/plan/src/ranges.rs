@@ -266,7 +266,7 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that have other tests because they require other tables.
-const ELSEWHERE: [&str; 34] = [
+const ELSEWHERE: [&str; 36] = [
     "calibration",
     "workload.time_based",
     "workload.thinktime_blocks",
@@ -287,6 +287,8 @@ const ELSEWHERE: [&str; 34] = [
     "shapers.e.algorithm",
     "shapers.e.weight",
     "traffic.t.paths",
+    "traffic.t.replay",
+    "traffic.t.repeat",
     "traffic.t.rate",
     "traffic.t.deviation",
     "traffic.t.spread",
