@@ -1,5 +1,6 @@
 //! The configuration of a network.
 
+use super::BulkConfig;
 use super::CableDirection;
 use super::TimeConfig;
 use super::paths::StreamConfig;
@@ -30,6 +31,8 @@ pub struct NetworkConfig {
     pub cables: Vec<CableConfig>,
     /// Streams with handling in nodes.
     pub streams: Vec<StreamConfig>,
+    /// Flows over TCP in the background.
+    pub bulk: Vec<BulkConfig>,
     /// Bridges without power.
     pub bridge_outages: Vec<BridgeOutage>,
     /// Drifting clocks and 802.1AS. `None`: gates use the clocks of their configuration.
