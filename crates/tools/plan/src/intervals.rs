@@ -5,7 +5,7 @@ use keys::allowed::time;
 use keys::{KeyError, Section};
 use sim::ethernet::frame::{GAP, PREAMBLE};
 use sim::ethernet::traffic::{OnOff, Pattern};
-use wire::Duration;
+use wire::{Duration, Instant};
 
 /// Reads the mean interval of bursts. A `rate` counts preamble and gap of each frame of `length`
 /// bytes, header to FCS.
@@ -70,6 +70,18 @@ pub fn jitter(section: &Section, pattern: &Pattern) -> Result<Duration, KeyError
             section.fail("jitter", format!("jitter: at most the interval, {}", time(*interval)))
         }
         _ => section.fail("jitter", "'jitter' applies only to pattern = \"periodic\""),
+    }
+}
+
+/// Reads start and stop.
+pub fn span(section: &Section) -> Result<(Instant, Option<Instant>), KeyError> {
+    let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
+    let (start, stop) = (time("start").unwrap_or_default(), time("stop"));
+    match stop {
+        Some(stop) if stop <= start => {
+            section.fail("stop", "stop: expected a time later than start")
+        }
+        _ => Ok((start, stop)),
     }
 }
 

@@ -21,6 +21,7 @@
 //! - `schedule`: gate control lists
 //! - `clocks`: clocks that drift, and 802.1AS
 //! - `streams`: `[streams.NAME]`
+//! - `flows`: `[flows.NAME]`
 //! - `filters`: `[filters.NAME]`
 //! - `hop`: `aggregation = "hop"`
 //! - `distance`: the round trip between two stations
@@ -74,6 +75,7 @@ mod distance;
 mod dump;
 mod expand;
 mod filters;
+mod flows;
 mod hop;
 mod host;
 mod intervals;
@@ -167,6 +169,8 @@ pub struct Planned {
     pub bridges: Vec<String>,
     /// Names of the streams.
     pub streams: Vec<(String, StreamId)>,
+    /// Names of the flows over TCP.
+    pub flows: Vec<String>,
     /// Streams with a seed that does not depend on the plan's.
     seeds: Vec<(StreamId, u64)>,
     /// Names of the streams that nodes identify, in the order of the network's streams.
@@ -320,6 +324,7 @@ impl Plan {
                 .map(|stream| (stream.name.clone(), stream.id))
                 .collect(),
             seeds: network.streams.iter().filter_map(|own| Some((own.id, own.seed?))).collect(),
+            flows: network.flows.clone(),
             identified: network.identified.clone(),
             requirements,
             overloads,
@@ -466,6 +471,7 @@ impl Planned {
             "link" => pick(&self.links, number),
             "station" => pick(&self.stations, number),
             "bridge" => pick(&self.bridges, number),
+            "flow" => pick(&self.flows, number),
             _ => None,
         })
     }

@@ -48,6 +48,8 @@ pub struct Layout {
     pub outages: Vec<Outage>,
     /// Streams in the order of the plan.
     pub streams: Vec<Stream>,
+    /// Names of the flows over TCP.
+    pub flows: Vec<String>,
     /// Names of the streams that nodes identify.
     pub identified: Vec<String>,
 }
@@ -79,6 +81,7 @@ impl Layout {
                 "bridges",
                 "schedules",
                 "traffic",
+                "flows",
                 "streams",
                 "filters",
                 "clocks",
@@ -163,7 +166,8 @@ impl Layout {
         if self.names.is_empty() {
             return Ok(());
         }
-        both(self.traffic(root, known), self.identify(root, filters))?;
+        let flows = self.flows(root);
+        both(both(flows, self.traffic(root, known)), self.identify(root, filters))?;
         self.commit(root)
     }
 

@@ -211,6 +211,8 @@ const PLAN: &str = r#"
     standby = "on"
     [traffic]
     t = { from = "h", to = "n", interval = "1ms", priority = 4 }
+    [flows]
+    f = { from = "h", to = "n" }
     [streams.st]
     from = "h"
     to = "n"
@@ -338,7 +340,7 @@ fn every_key_reaches_the_simulation() {
     for (heading, Key { name, allowed, .. }) in keys() {
         let table = match heading.split_once(".NAME") {
             Some((parts, rest)) => {
-                let names = ["h", "n", "s", "c", "l", "t", "m", "st", "fi", "e"];
+                let names = ["h", "n", "s", "c", "l", "t", "m", "st", "fi", "f", "e"];
                 let tables = [
                     "hosts",
                     "nodes",
@@ -349,8 +351,9 @@ fn every_key_reaches_the_simulation() {
                     "moves",
                     "streams",
                     "filters",
+                    "flows",
                 ];
-                let at = tables.iter().position(|table| *table == parts).unwrap_or(9);
+                let at = tables.iter().position(|table| *table == parts).unwrap_or(10);
                 format!("{parts}.{}{}", names[at], rest.replace("NAME", "h"))
             }
             None => heading,

@@ -86,6 +86,7 @@ pub const ROOT: Table = &[
         key("schedules", Named(SCHEDULE)),
         key("shapers", Named(SHAPER)),
         key("traffic", Named(TRAFFIC)),
+        key("flows", Named(FLOW)),
         key("streams", Named(STREAM)),
         key("filters", Named(FILTER)),
         key("moves", Named(MOVE)),
@@ -388,6 +389,15 @@ const TRAFFIC: Table = &[&[
     key("reserve", Rate(1, MOST_RATE)),
     key("committed_rate", Rate(1, MOST_RATE)),
     key("committed_burst", Bytes(64, 1 << 30)),
+]];
+
+const FLOW: Table = &[&[
+    key("from", Text),
+    key("to", Text),
+    key("priority", PRIORITY),
+    key("start", Time(LONG)),
+    key("stop", Time(SPAN)),
+    key("bytes", Bytes(1, MOST_BYTES)),
 ]];
 
 const STREAM: Table = &[&[

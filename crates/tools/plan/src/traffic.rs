@@ -12,7 +12,7 @@ use sim::ethernet::traffic::StreamId;
 use sim::network::{Listener, MAX_STREAMS, TrafficConfig};
 use stats::random::Probability;
 use std::collections::BTreeSet;
-use wire::{Duration, Instant};
+use wire::Duration;
 
 /// A stream with its name and requirements.
 #[derive(Clone, Debug)]
@@ -96,11 +96,7 @@ impl Layout {
         };
         let (jitter, on_off) =
             both(intervals::jitter(section, &pattern), intervals::on_off(section))?;
-        let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
-        let start = time("start").unwrap_or_default();
-        if time("stop").is_some_and(|stop| stop <= start) {
-            return section.fail("stop", "stop: expected a time later than start");
-        }
+        let (start, stop) = intervals::span(section)?;
         let priority = section.get("priority").unwrap_or(0);
         // A seed that the plan does not give is set later together with all other seeds.
         let config = TrafficConfig {
@@ -112,7 +108,7 @@ impl Layout {
             jitter,
             on_off,
             start,
-            stop: time("stop"),
+            stop,
             own_clock: section.text("clock") != Some("true"),
             ..TrafficConfig::new(others[0], length, priority, pattern)
         };
@@ -184,7 +180,8 @@ impl Layout {
         Ok(listeners)
     }
 
-    fn station(&self, name: &str, origin: &Origin) -> Result<usize, KeyError> {
+    /// Returns the station with this name.
+    pub(super) fn station(&self, name: &str, origin: &Origin) -> Result<usize, KeyError> {
         let found = self.names.find(0..self.config.stations.len(), "host or node", name);
         found.map_err(|message| origin.fail(message))
     }

@@ -42,7 +42,7 @@ fn flow_fills_its_line_and_leaves_a_stream_its_part() {
     let report = run(&plan);
     let shared = goodput(&report.bulk[0]) / PAYLOAD;
     assert!((0.87..=0.9).contains(&shared), "{shared}");
-    assert_eq!(report.streams[0].lost, 0);
+    assert_eq!(report.streams[0].lost(), 0);
     assert_eq!(run(&plan).digest, report.digest);
 }
 
