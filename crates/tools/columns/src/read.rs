@@ -6,7 +6,7 @@ use parquet::record::Field;
 use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{self, Read, Seek};
 
 /// The first bytes of a Parquet file.
 const PARQUET: &[u8; 4] = b"PAR1";
@@ -19,7 +19,7 @@ pub struct Rows {
 }
 
 enum Source {
-    Csv { lines: io::Lines<BufReader<File>>, line: u64 },
+    Csv(csv::Reader<File>),
     Parquet(Box<SerializedFileReader<File>>),
 }
 
@@ -45,15 +45,15 @@ impl Rows {
             let names = fields.iter().map(|field| field.name().to_owned()).collect();
             return Ok(Self { names, source: Source::Parquet(Box::new(reader)) });
         }
-        let mut lines = BufReader::new(file).lines();
-        let heading = lines.next().transpose()?.unwrap_or_default();
-        let names = cells(heading.trim_start_matches('\u{feff}'));
-        Ok(Self { names, source: Source::Csv { lines, line: 1 } })
+        let mut reader = csv::ReaderBuilder::new();
+        let mut reader = reader.flexible(true).trim(csv::Trim::All).from_reader(file);
+        let names = reader.headers().map_err(io::Error::other)?;
+        let names = names.iter().map(str::to_owned).collect();
+        Ok(Self { names, source: Source::Csv(reader) })
     }
 
     /// Returns the rows of these columns, each with its place: `line 2` of CSV, `row 1` of Parquet.
-    /// Empty lines of CSV are skipped. Times of Parquet's type TIMESTAMP are in seconds. A missing
-    /// cell is an empty text.
+    /// Times of Parquet's type TIMESTAMP are in seconds. A missing cell is an empty text.
     ///
     /// # Errors
     /// If a column of Parquet has no numbers.
@@ -62,23 +62,14 @@ impl Rows {
     /// If there is no such column.
     pub fn of(self, columns: &[usize]) -> io::Result<RowIterator> {
         match self.source {
-            Source::Csv { lines, mut line } => {
+            Source::Csv(reader) => {
                 let columns = columns.to_vec();
-                let numbered = lines.map(move |text| {
-                    line += 1;
-                    Ok((line, text?))
-                });
-                let filled = |row: &io::Result<(u64, String)>| {
-                    row.as_ref().map_or(true, |(_, text)| !text.is_empty())
-                };
-                let row = move |row: io::Result<(u64, String)>| {
-                    let (line, text) = row?;
-                    let mut all = cells(&text);
-                    let cell =
-                        |at: &usize| all.get_mut(*at).map(std::mem::take).unwrap_or_default();
+                Ok(Box::new(reader.into_records().map(move |record| {
+                    let record = record.map_err(io::Error::other)?;
+                    let cell = |at: &usize| record.get(*at).unwrap_or_default().to_owned();
+                    let line = record.position().map_or(0, csv::Position::line);
                     Ok((format!("line {line}"), columns.iter().map(cell).collect()))
-                };
-                Ok(Box::new(numbered.filter(filled).map(row)))
+                })))
             }
             Source::Parquet(reader) => parquet_rows(reader, columns),
         }
@@ -138,25 +129,4 @@ fn text(field: &Field, decimals: usize) -> String {
         }
         other => other.to_string(),
     }
-}
-
-/// The cells of a line of CSV.
-fn cells(line: &str) -> RowCells {
-    let (mut cells, mut quoted, mut before) = (vec![String::new()], false, ' ');
-    for character in line.chars() {
-        let cell = cells.last_mut().expect("there is one");
-        match character {
-            '"' => {
-                // Two marks inside quotation marks are one.
-                if !quoted && before == '"' {
-                    cell.push('"');
-                }
-                quoted = !quoted;
-            }
-            ',' if !quoted => cells.push(String::new()),
-            _ => cell.push(character),
-        }
-        before = character;
-    }
-    cells
 }

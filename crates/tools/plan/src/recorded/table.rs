@@ -12,7 +12,7 @@ const LENGTH: &str = "length";
 /// Returns the rows of a file.
 pub fn packets(file: File) -> Result<Packets, String> {
     let rows = Rows::open(file).map_err(|error| error.to_string())?;
-    let column = |name: &str| rows.names.iter().position(|own| own.trim() == name);
+    let column = |name: &str| rows.names.iter().position(|own| own == name);
     let time = TIMES.iter().find_map(|(name, places)| Some((column(name)?, *places)));
     let (time, places) = time.ok_or_else(|| {
         let names = TIMES.map(|(name, _)| name).join(", ");
@@ -24,7 +24,7 @@ pub fn packets(file: File) -> Result<Packets, String> {
     Ok(Box::new(rows.map(move |row| {
         let (place, cells) = row.map_err(|error| format!("after {before}: {error}"))?;
         before.clone_from(&place);
-        let [time, length] = [&cells[0], &cells[1]].map(|cell| cell.trim());
+        let [time, length] = [&cells[0], &cells[1]];
         let invalid = |key: &str, cell: &str| format!("{place}: invalid {key} '{cell}'");
         let at = picoseconds(time, places).ok_or_else(|| invalid("time", time))?;
         let length = length.parse().map_err(|_| invalid(LENGTH, length))?;
