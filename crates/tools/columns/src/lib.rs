@@ -1,4 +1,4 @@
-//! Files with rows of declared columns, for other programs. The caller declares [`Column`]s once,
+//! Files with rows of declared columns, for other programs, and files of other programs. The caller declares [`Column`]s once,
 //! collects rows in a [`Batch`], and writes batches as [`Csv`], as [`Parquet`], or as both.
 //!
 //! Adding a row to a batch is cheap: numbers are copied, and a text is looked up among the texts of
@@ -10,11 +10,13 @@
 //! - `batch`: rows in memory, by column
 //! - `csv`: the CSV format
 //! - `parquet_file`: the Parquet format
+//! - `read`: rows of CSV and Parquet files
 //! - `rows`: files with one row per event, written by a thread
 
 mod batch;
 mod csv;
 mod parquet_file;
+mod read;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -22,6 +24,7 @@ mod tests;
 pub use batch::{Batch, Value};
 pub use csv::Csv;
 pub use parquet_file::{Parquet, ROW_GROUP};
+pub use read::{RowIterator, Rows};
 pub use rows::{RowFiles, Targets};
 
 /// The type of a column's cells.

@@ -139,6 +139,52 @@ fn full_disk_is_an_error_of_the_sink() {
     assert_eq!(Csv::new(none, SCHEMA).unwrap_err().kind(), io::ErrorKind::StorageFull);
 }
 
+/// Writes a file with a column for each type of numbers, compressed as other programs do.
+fn foreign_parquet() -> std::fs::File {
+    use parquet::basic::Compression;
+    use parquet::data_type::{DoubleType, Int32Type, Int64Type};
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::SerializedFileWriter;
+    let schema = "message s { required int64 t (TIMESTAMP(NANOS, true)); required double d; \
+                  optional int32 n; required binary b; }";
+    let schema = Arc::new(parquet::schema::parser::parse_message_type(schema).unwrap());
+    let snappy = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let mut file = tempfile::tempfile().unwrap();
+    let sink = file.try_clone().unwrap();
+    let mut writer = SerializedFileWriter::new(sink, schema, Arc::new(snappy)).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let times = [1_700_000_000_000_000_001, 5];
+    column.typed::<Int64Type>().write_batch(&times, None, None).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<DoubleType>().write_batch(&[1.5e-7, 20.0], None, None).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int32Type>().write_batch(&[-3], Some(&[1, 0]), None).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let texts = ["x", "y"].map(parquet::data_type::ByteArray::from);
+    column.typed::<parquet::data_type::ByteArrayType>().write_batch(&texts, None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    io::Seek::rewind(&mut file).unwrap();
+    file
+}
+
+#[test]
+fn numbers_of_other_programs_are_read_as_texts() {
+    let rows = Rows::open(foreign_parquet()).unwrap();
+    assert_eq!(rows.names, ["t", "d", "n", "b"]);
+    let found: Vec<_> = rows.of(&[2, 0, 1]).unwrap().map(Result::unwrap).collect();
+    let cells = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+    assert_eq!(found[0].1, cells(["-3", "1700000000.000000001", "0.00000015"]));
+    assert_eq!(found[1], ("row 2".to_owned(), cells(["", "0.000000005", "20"])));
+    let texts = Rows::open(foreign_parquet()).unwrap().of(&[3]).err().unwrap();
+    assert_eq!(texts.to_string(), "column b has no numbers");
+}
+
 #[test]
 #[should_panic(expected = "at: Signed(1) in a column of Unsigned")]
 fn cell_of_another_type_panics() {

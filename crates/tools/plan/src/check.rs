@@ -85,9 +85,9 @@ fn flows<'a>(config: &Config, wiring: &Wiring<'a>, layout: &Layout) -> Vec<Flow<
         let stream = wiring.stream_of(from, destination, to, tag);
         tag.map_or(0, |_| TAG) + stream.map_or(0, StreamConfig::tag_length)
     };
-    let mut tunnel = |from: usize, to: usize, priority, payload| {
+    let mut tunnel = |kind: &str, from: usize, to: usize, priority, payload| {
         let name = |at: usize| &layout.names[at];
-        let description = format!("the tunnel from '{}' to '{}'", name(from), name(to));
+        let description = format!("the {kind} from '{}' to '{}'", name(from), name(to));
         let tag = network.tag(from, priority);
         let length = HEADER + payload + FCS + tagged(from, network.mac(to), to, tag);
         let way = places::all_routes(wiring, from, to, priority);
@@ -99,8 +99,13 @@ fn flows<'a>(config: &Config, wiring: &Wiring<'a>, layout: &Layout) -> Vec<Flow<
             TransportConfig::Raw(raw) => wire::raw::HEADER + raw.settings.segment,
             _ => MTU,
         };
-        tunnel(host, device, priority, payload);
-        tunnel(device, host, priority, payload);
+        tunnel("tunnel", host, device, priority, payload);
+        tunnel("tunnel", device, host, priority, payload);
+    }
+    for flow in &config.network.bulk {
+        let [from, to] = flow.stations;
+        tunnel("flow", from, to, flow.priority, MTU);
+        tunnel("flow", to, from, flow.priority, MTU);
     }
     for (from, station) in config.network.stations.iter().enumerate() {
         for (number, traffic) in station.traffic.iter().enumerate() {

@@ -5,11 +5,11 @@ use keys::allowed::time;
 use keys::{KeyError, Section};
 use sim::ethernet::frame::{GAP, PREAMBLE};
 use sim::ethernet::traffic::{OnOff, Pattern};
-use wire::Duration;
+use wire::{Duration, Instant};
 
 /// Reads the mean interval of bursts. A `rate` counts preamble and gap of each frame of `length`
 /// bytes, header to FCS.
-pub fn interval(section: &Section, length: usize, burst: u32) -> Result<Duration, KeyError> {
+fn interval(section: &Section, length: usize, burst: u32) -> Result<Duration, KeyError> {
     match (section.get("interval"), section.get::<u64>("rate")) {
         (Some(_), Some(_)) => section.fail("rate", "'interval' and 'rate' exclude each other"),
         (Some(interval), None) => Ok(interval),
@@ -25,8 +25,18 @@ pub fn interval(section: &Section, length: usize, burst: u32) -> Result<Duration
     }
 }
 
-/// Reads the distribution of the intervals.
-pub fn pattern(section: &Section, mean: Duration) -> Result<Pattern, KeyError> {
+/// Reads length, pattern and burst of generated frames. A tag has `tag` bytes.
+pub fn generated(section: &Section, tag: usize) -> Result<(usize, Pattern, u32), KeyError> {
+    let length = section.get("length").unwrap_or(1518);
+    let frames = section.get("burst").unwrap_or(1);
+    // The frames of an envelope are single ones after the burst at its start.
+    let burst = if section.text("pattern") == Some("envelope") { 1 } else { frames };
+    let interval = interval(section, length + tag, burst)?;
+    Ok((length, pattern(section, interval, frames)?, burst))
+}
+
+/// Reads the distribution of the intervals. `frames` is the burst of an envelope.
+fn pattern(section: &Section, mean: Duration, frames: u32) -> Result<Pattern, KeyError> {
     let own = section.text("pattern").unwrap_or("periodic");
     for (name, key) in PATTERNS {
         if (own == name) != section.find(key).is_some() {
@@ -46,19 +56,32 @@ pub fn pattern(section: &Section, mean: Duration) -> Result<Pattern, KeyError> {
         }
         "uniform" => Pattern::Uniform { mean, spread: below("spread")? },
         "sporadic" => Pattern::Sporadic { mean, least: below("least")? },
+        "envelope" => Pattern::Envelope { interval: mean, frames },
         _ => Pattern::Periodic(mean),
     })
 }
 
 /// Reads the jitter, which only periodic streams have.
-pub fn jitter(section: &Section, pattern: Pattern) -> Result<Duration, KeyError> {
+pub fn jitter(section: &Section, pattern: &Pattern) -> Result<Duration, KeyError> {
     let Some(jitter) = section.get("jitter") else { return Ok(Duration::ZERO) };
     match pattern {
-        Pattern::Periodic(interval) if jitter <= interval => Ok(jitter),
+        Pattern::Periodic(interval) if jitter <= *interval => Ok(jitter),
         Pattern::Periodic(interval) => {
-            section.fail("jitter", format!("jitter: at most the interval, {}", time(interval)))
+            section.fail("jitter", format!("jitter: at most the interval, {}", time(*interval)))
         }
         _ => section.fail("jitter", "'jitter' applies only to pattern = \"periodic\""),
+    }
+}
+
+/// Reads start and stop.
+pub fn span(section: &Section) -> Result<(Instant, Option<Instant>), KeyError> {
+    let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
+    let (start, stop) = (time("start").unwrap_or_default(), time("stop"));
+    match stop {
+        Some(stop) if stop <= start => {
+            section.fail("stop", "stop: expected a time later than start")
+        }
+        _ => Ok((start, stop)),
     }
 }
 

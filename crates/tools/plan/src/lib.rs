@@ -9,6 +9,7 @@
 //! - `owners`: which host owns which drive
 //! - `attached`: drives and PCIe links
 //! - `workload`: the workload of a host
+//! - `recorded`: recorded traffic
 //! - `recording`: a recorded trace as a list of operations
 //! - `network`: stations, bridges, cables, background traffic, outages
 //! - `traffic`: `[traffic.NAME]`
@@ -20,6 +21,7 @@
 //! - `schedule`: gate control lists
 //! - `clocks`: clocks that drift, and 802.1AS
 //! - `streams`: `[streams.NAME]`
+//! - `flows`: `[flows.NAME]`
 //! - `filters`: `[filters.NAME]`
 //! - `hop`: `aggregation = "hop"`
 //! - `distance`: the round trip between two stations
@@ -73,6 +75,7 @@ mod distance;
 mod dump;
 mod expand;
 mod filters;
+mod flows;
 mod hop;
 mod host;
 mod intervals;
@@ -85,6 +88,7 @@ mod phases;
 mod port;
 #[cfg(test)]
 mod ranges;
+mod recorded;
 mod recording;
 mod remarks;
 mod requirements;
@@ -142,6 +146,8 @@ pub struct Plan {
     settings: Vec<[String; 3]>,
     /// Cache of recordings that were read.
     recordings: recording::Read,
+    /// Cache of recorded traffic that was checked.
+    recorded: recorded::Known,
 }
 
 /// The result of reading a plan.
@@ -163,6 +169,8 @@ pub struct Planned {
     pub bridges: Vec<String>,
     /// Names of the streams.
     pub streams: Vec<(String, StreamId)>,
+    /// Names of the flows over TCP.
+    pub flows: Vec<String>,
     /// Streams with a seed that does not depend on the plan's.
     seeds: Vec<(StreamId, u64)>,
     /// Names of the streams that nodes identify, in the order of the network's streams.
@@ -208,8 +216,8 @@ impl Plan {
         let (source, has_files) = expand::read(keys::parse(file, text)?)?;
         let text = if has_files { dump::toml(&source).into() } else { text.into() };
         let value = expand::expand(&source)?;
-        let (source, recordings) = (Arc::new(source), recording::Read::default());
-        Ok(Self { text, source, value, settings: Vec::new(), recordings })
+        let (source, (recordings, recorded)) = (Arc::new(source), Default::default());
+        Ok(Self { text, source, value, settings: Vec::new(), recordings, recorded })
     }
 
     /// Reads a plan from a file.
@@ -279,7 +287,7 @@ impl Plan {
         let (limits, (owners, (parts, filters))) = both(run_limits(root), both(owners, parts))?;
         let owners = &owners;
         let mut network = network::Layout::read(root, defaults, owners, &parts)?;
-        let loaded = network.load(root, &filters);
+        let loaded = network.load(root, &filters, &self.recorded);
         let network = &network;
         let wiring = &network.config.wiring();
         let parts = host::HostBuilder { root, defaults, owners, network, wiring };
@@ -316,6 +324,7 @@ impl Plan {
                 .map(|stream| (stream.name.clone(), stream.id))
                 .collect(),
             seeds: network.streams.iter().filter_map(|own| Some((own.id, own.seed?))).collect(),
+            flows: network.flows.clone(),
             identified: network.identified.clone(),
             requirements,
             overloads,
@@ -462,6 +471,7 @@ impl Planned {
             "link" => pick(&self.links, number),
             "station" => pick(&self.stations, number),
             "bridge" => pick(&self.bridges, number),
+            "flow" => pick(&self.flows, number),
             _ => None,
         })
     }

@@ -5,6 +5,7 @@ use super::filters::Filters;
 use super::owners::{Owners, copies};
 use super::paths::Paths;
 use super::port::{self, Parts, Ports};
+use super::recorded::Known;
 use super::section::{Defaults, check_used};
 use super::shapers;
 use super::streams::{self, Named};
@@ -47,6 +48,8 @@ pub struct Layout {
     pub outages: Vec<Outage>,
     /// Streams in the order of the plan.
     pub streams: Vec<Stream>,
+    /// Names of the flows over TCP.
+    pub flows: Vec<String>,
     /// Names of the streams that nodes identify.
     pub identified: Vec<String>,
 }
@@ -78,6 +81,7 @@ impl Layout {
                 "bridges",
                 "schedules",
                 "traffic",
+                "flows",
                 "streams",
                 "filters",
                 "clocks",
@@ -153,11 +157,17 @@ impl Layout {
 
     /// Reads the traffic of the nodes and the streams that nodes identify; none with transport
     /// direct.
-    pub fn load(&mut self, root: &Section, filters: &Filters) -> Result<(), KeyError> {
+    pub fn load(
+        &mut self,
+        root: &Section,
+        filters: &Filters,
+        known: &Known,
+    ) -> Result<(), KeyError> {
         if self.names.is_empty() {
             return Ok(());
         }
-        both(self.traffic(root), self.identify(root, filters))?;
+        let flows = self.flows(root);
+        both(both(flows, self.traffic(root, known)), self.identify(root, filters))?;
         self.commit(root)
     }
 

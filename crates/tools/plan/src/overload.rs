@@ -76,9 +76,10 @@ impl Offered {
         tagged: bool,
     ) {
         let tag = if tagged { TAG } else { 0 };
-        let bytes = PREAMBLE + traffic.length + tag + usize::from(egress.port.security);
-        let frame = egress.rate.duration(bytes);
-        let burst = (frame + egress.rate.duration(GAP)).as_ps() as f64 * f64::from(traffic.burst);
+        let more = PREAMBLE + tag + usize::from(egress.port.security);
+        let line = |length: usize| egress.rate.duration(length + more);
+        let (frame, mean) = (line(traffic.length), line(traffic.mean_length() + GAP));
+        let burst = mean.as_ps() as f64 * f64::from(traffic.burst);
         self.share[egress.queue] += burst / traffic.pattern.interval().as_ps() as f64;
         self.streams[egress.queue].push(stream);
         self.frame[egress.queue] = self.frame[egress.queue].max(frame);

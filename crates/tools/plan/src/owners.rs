@@ -77,7 +77,7 @@ fn check_without_hosts(root: &Section) -> Result<(), KeyError> {
             return Err(entry.origin.fail(message));
         }
     }
-    if root.named("traffic").is_empty() {
+    if root.named("traffic").is_empty() && root.named("flows").is_empty() {
         let message = "runtime without hosts needs [traffic.NAME]: streams that run so long";
         return root.fail("runtime", message);
     }
@@ -120,7 +120,7 @@ impl<'a> Owners<'a> {
             return Ok(Self { hosts: Vec::new(), drives: Vec::new(), moves: Vec::new() });
         }
         if has_no_host(root)
-            && let Some(traffic) = root.find("traffic")
+            && let Some(traffic) = root.find("traffic").or(root.find("flows"))
         {
             let message = "streams without hosts need runtime, such as \"1s\": for how long they \
                         run; [workload] or [hosts] makes hosts";

@@ -219,6 +219,8 @@ const PLAN: &str = r#"
     standby = "on"
     [traffic]
     t = { from = "h", to = "n", interval = "1ms", priority = 4 }
+    [flows]
+    f = { from = "h", to = "n" }
     [streams.st]
     from = "h"
     to = "n"
@@ -296,7 +298,7 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that have other tests because they require other tables.
-const ELSEWHERE: [&str; 34] = [
+const ELSEWHERE: [&str; 36] = [
     "calibration",
     "workload.time_based",
     "workload.thinktime_blocks",
@@ -317,6 +319,8 @@ const ELSEWHERE: [&str; 34] = [
     "shapers.e.algorithm",
     "shapers.e.weight",
     "traffic.t.paths",
+    "traffic.t.replay",
+    "traffic.t.repeat",
     "traffic.t.rate",
     "traffic.t.deviation",
     "traffic.t.spread",
@@ -366,7 +370,7 @@ fn every_key_reaches_the_simulation() {
     for (heading, Key { name, allowed, .. }) in keys() {
         let table = match heading.split_once(".NAME") {
             Some((parts, rest)) => {
-                let names = ["h", "n", "s", "c", "l", "t", "m", "st", "fi", "e"];
+                let names = ["h", "n", "s", "c", "l", "t", "m", "st", "fi", "f", "e"];
                 let tables = [
                     "hosts",
                     "nodes",
@@ -377,8 +381,9 @@ fn every_key_reaches_the_simulation() {
                     "moves",
                     "streams",
                     "filters",
+                    "flows",
                 ];
-                let at = tables.iter().position(|table| *table == parts).unwrap_or(9);
+                let at = tables.iter().position(|table| *table == parts).unwrap_or(10);
                 let peer = if parts == "bridges" { "h" } else { "s" };
                 format!("{parts}.{}{}", names[at], rest.replace("NAME", peer))
             }

@@ -19,6 +19,7 @@ use node::push::Mode as Push;
 use sim::drive::Timing;
 use sim::ethernet::port::RateStep;
 use stats::random::Probability;
+use std::ops::RangeInclusive;
 use switch::aggregate::Policy;
 use switch::congestion::{Config as Congestion, Rate as RateLimit};
 use tsn::frer::Config as Recovery;
@@ -85,6 +86,7 @@ pub const ROOT: Table = &[
         key("schedules", Named(SCHEDULE)),
         key("shapers", Named(SHAPER)),
         key("traffic", Named(TRAFFIC)),
+        key("flows", Named(FLOW)),
         key("streams", Named(STREAM)),
         key("filters", Named(FILTER)),
         key("moves", Named(MOVE)),
@@ -338,14 +340,34 @@ const SHAPER: Table = &[&[
 pub const PATTERNS: [(&str, &str); 3] =
     [("normal", "deviation"), ("uniform", "spread"), ("sporadic", "least")];
 
+/// Keys of a stream that a recording replaces.
+pub const NOT_REPLAYED: [&str; 11] = [
+    "length",
+    "interval",
+    "rate",
+    "pattern",
+    "deviation",
+    "spread",
+    "least",
+    "jitter",
+    "on",
+    "off",
+    "burst",
+];
+
+/// Lengths of generated frames without tag, in bytes from header to FCS.
+pub const FRAME_LENGTHS: RangeInclusive<u64> = 60..=9018;
+
 const TRAFFIC: Table = &[&[
     key("from", Text),
     key("to", Names),
     key("paths", List(&Form(PathNames::check))),
-    key("length", Size(|size| (60..=9018).contains(&size), "60B to 9018B, header to FCS")),
+    key("replay", File),
+    key("repeat", Word(ON)),
+    key("length", Size(|size| FRAME_LENGTHS.contains(&size), "60B to 9018B, header to FCS")),
     key("interval", Time(SPAN)),
     key("rate", Rate(1, MOST_RATE)),
-    key("pattern", Word(&["periodic", "poisson", "normal", "uniform", "sporadic"])),
+    key("pattern", Word(&["periodic", "poisson", "normal", "uniform", "sporadic", "envelope"])),
     key("deviation", Time(SPAN)),
     key("spread", Time(SPAN)),
     key("least", Time(SPAN)),
@@ -367,6 +389,15 @@ const TRAFFIC: Table = &[&[
     key("reserve", Rate(1, MOST_RATE)),
     key("committed_rate", Rate(1, MOST_RATE)),
     key("committed_burst", Bytes(64, 1 << 30)),
+]];
+
+const FLOW: Table = &[&[
+    key("from", Text),
+    key("to", Text),
+    key("priority", PRIORITY),
+    key("start", Time(LONG)),
+    key("stop", Time(SPAN)),
+    key("bytes", Bytes(1, MOST_BYTES)),
 ]];
 
 const STREAM: Table = &[&[

@@ -4,6 +4,7 @@ mod calibration;
 mod clocks;
 mod expansion;
 mod faults;
+mod flows;
 mod frames;
 mod history;
 mod mistakes;

@@ -3,6 +3,7 @@
 use super::intervals;
 use super::network::Layout;
 use super::paths::{PathNames, Paths};
+use super::recorded::{self, Known};
 use super::units::{Form as _, MacText};
 use keys::{KeyError, Origin, Section, all, both};
 use sim::ethernet::Mac;
@@ -11,7 +12,7 @@ use sim::ethernet::traffic::StreamId;
 use sim::network::{Listener, MAX_STREAMS, TrafficConfig};
 use stats::random::Probability;
 use std::collections::BTreeSet;
-use wire::{Duration, Instant};
+use wire::Duration;
 
 /// A stream with its name and requirements.
 #[derive(Clone, Debug)]
@@ -35,13 +36,13 @@ pub struct ListenerDeadline {
 
 impl Layout {
     /// Reads all streams.
-    pub(super) fn traffic(&mut self, root: &Section) -> Result<(), KeyError> {
+    pub(super) fn traffic(&mut self, root: &Section, known: &Known) -> Result<(), KeyError> {
         let traffic = root.named("traffic");
         let read = {
             let wiring = &self.config.wiring();
             let paths = Paths::new(root, &self.names, wiring);
             let one = |(name, section): &(String, Section<'_>)| {
-                Ok((name.clone(), self.stream(section, &paths)?))
+                Ok((name.clone(), self.stream(section, (&paths, known))?))
             };
             all(traffic.iter().map(one))?
         };
@@ -65,7 +66,7 @@ impl Layout {
     fn stream(
         &self,
         section: &Section,
-        paths: &Paths<'_>,
+        (paths, known): (&Paths<'_>, &Known),
     ) -> Result<(usize, TrafficConfig), KeyError> {
         let from =
             self.station(section.required("from", ": a host or node")?, &section.place("from"));
@@ -81,8 +82,6 @@ impl Layout {
             None => (0..self.config.stations.len()).filter(|station| *station != from).collect(),
         };
         let broadcast = section.text("to") == Some(ALL) && others.len() > 1;
-        let length = section.get("length").unwrap_or(1518);
-        let burst = section.get("burst").unwrap_or(1);
         let address = section.get("address").map(|MacText(address)| address);
         if address.is_some_and(|address| !address.is_group()) {
             return section
@@ -91,15 +90,13 @@ impl Layout {
         let (vlan, pcp) = (section.get("vlan"), section.get("pcp"));
         let tagged =
             self.config.stations[from].tagging.is_some() || vlan.is_some() || pcp.is_some();
-        let interval = intervals::interval(section, length + if tagged { TAG } else { 0 }, burst)?;
-        let pattern = intervals::pattern(section, interval)?;
+        let (length, pattern, burst) = match recorded::read(section, known)? {
+            Some((pattern, longest)) => (longest, pattern, 1),
+            None => intervals::generated(section, if tagged { TAG } else { 0 })?,
+        };
         let (jitter, on_off) =
-            both(intervals::jitter(section, pattern), intervals::on_off(section))?;
-        let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
-        let start = time("start").unwrap_or_default();
-        if time("stop").is_some_and(|stop| stop <= start) {
-            return section.fail("stop", "stop: expected a time later than start");
-        }
+            both(intervals::jitter(section, &pattern), intervals::on_off(section))?;
+        let (start, stop) = intervals::span(section)?;
         let priority = section.get("priority").unwrap_or(0);
         // A seed that the plan does not give is set later together with all other seeds.
         let config = TrafficConfig {
@@ -111,7 +108,7 @@ impl Layout {
             jitter,
             on_off,
             start,
-            stop: time("stop"),
+            stop,
             own_clock: section.text("clock") != Some("true"),
             ..TrafficConfig::new(others[0], length, priority, pattern)
         };
@@ -183,7 +180,8 @@ impl Layout {
         Ok(listeners)
     }
 
-    fn station(&self, name: &str, origin: &Origin) -> Result<usize, KeyError> {
+    /// Returns the station with this name.
+    pub(super) fn station(&self, name: &str, origin: &Origin) -> Result<usize, KeyError> {
         let found = self.names.find(0..self.config.stations.len(), "host or node", name);
         found.map_err(|message| origin.fail(message))
     }

@@ -70,6 +70,7 @@ pub fn differences(plan: &Planned) -> Vec<String> {
     let lists = [
         (raw, "frame_extra, tlp_extra, ack_time and ack_frames of raw Ethernet"),
         (traffic, "streams of [traffic]"),
+        (!network.bulk.is_empty(), "flows of [flows]"),
         (!network.streams.is_empty(), "[streams]: redundancy and policing"),
         (network.time.is_some(), "[clocks]: clocks and 802.1AS"),
         (tags, "802.1Q tags; a priority sets only SO_PRIORITY"),

@@ -20,6 +20,7 @@ impl LiveRun {
             links: Vec::new(),
             tunnels: self.tunnels(plan),
             streams: Vec::new(),
+            bulk: Vec::new(),
             handled: Vec::new(),
             retransmitted: 0,
             queues: Vec::new(),

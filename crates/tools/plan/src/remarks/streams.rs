@@ -101,7 +101,7 @@ impl<'a> Offered<'a> {
             false => traffic.iter().map(|one| one.length).max().unwrap_or_default(),
         };
         let bits = |one: &&TrafficConfig| {
-            let bits = (one.length + tags) as u128 * 8 * u128::from(one.burst);
+            let bits = (one.mean_length() + tags) as u128 * 8 * u128::from(one.burst);
             bits * 1_000_000_000_000 / u128::from(one.pattern.interval().as_ps().max(1))
         };
         Self {
@@ -120,7 +120,7 @@ impl<'a> Offered<'a> {
             let intervals = span.as_ps() / traffic.pattern.interval().as_ps().max(1);
             intervals
                 .saturating_mul(traffic.burst.into())
-                .saturating_add(u64::from(traffic.burst - 1))
+                .saturating_add(u64::from(traffic.largest_burst() - 1))
         };
         let all = self.traffic.iter().map(frames).fold(0, u64::saturating_add);
         if self.traffic.is_empty() { by_line } else { by_line.min(all) }

@@ -9,6 +9,7 @@ pub use super::rows::{
 use super::simulate::{Commands, Failed, Results, RunOptions, breakdown_in_ns, in_ns, remarks};
 use crate::Planned;
 use crate::simulate::clocks;
+use crate::simulate::flows::{self, Flow};
 use crate::simulate::handled::{self, Elimination, Policing};
 use crate::simulate::limits;
 use crate::simulate::{places, requirements};
@@ -86,6 +87,9 @@ pub struct SimReport {
     pub hosts: Vec<Host>,
     /// Frames of each `[traffic.NAME]`, in the order of the plan.
     pub streams: Vec<Stream>,
+    /// Only if there are any: flows over TCP, in the order of the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
     /// Only if there are any: replication and elimination of `[streams.NAME]`, by stream and node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub eliminations: Vec<Elimination>,
@@ -315,6 +319,7 @@ impl SimReport {
             fairness: fairness(report),
             hosts,
             streams: streams(planned, report),
+            flows: flows::rows(report, &named),
             eliminations,
             policings,
             retransmitted: report.retransmitted,

@@ -2,6 +2,7 @@
 
 use super::parts::{CommandPart, RunTables};
 use crate::Planned;
+use crate::recorded;
 use crate::simulate::limits::{Assumptions, Row};
 use crate::simulate::requirements::{self, Deadlines};
 use crate::simulate::{Observers, OutputFiles, Outputs, PageLabels, PagePhases, Shared};
@@ -42,9 +43,10 @@ pub(super) fn simulate(
     let mut until = Instant::ZERO + STEP;
     loop {
         match world.run_until(until) {
-            Ok(true) => return Ok((world.report(), true)),
-            Ok(false) if is_stopped() => return Ok((world.report(), false)),
-            Ok(false) => pace.ns.store(until.as_ns(), Ordering::Relaxed),
+            Ok(done) if done || is_stopped() => {
+                return recorded::failure(config).map_or_else(|| Ok((world.report(), done)), Err);
+            }
+            Ok(_) => pace.ns.store(until.as_ns(), Ordering::Relaxed),
             Err(error) => {
                 // The simulation ended at this time, so the time is rounded up.
                 let ns = world.now().as_ps().div_ceil(1_000);

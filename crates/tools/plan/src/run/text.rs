@@ -5,7 +5,7 @@ use super::document::{
     SimSegment, SimTunnel, Stream, World,
 };
 use super::over_seeds::OverSeeds;
-use crate::simulate::{clocks, handled, requirements};
+use crate::simulate::{clocks, flows as bulk, handled, requirements};
 use report::Align::{Left, Right};
 use report::document::INTERRUPTED;
 use report::{Column, Table};
@@ -53,12 +53,14 @@ pub fn text(document: &SimReport) -> String {
         out += &format!("Remark: {remark}\n\n");
     }
     if document.hosts.is_empty() {
-        out += streams(document).trim_start_matches('\n');
+        let all = streams(document) + &flows(document);
+        out += all.trim_start_matches('\n');
         out += &handled(document);
         out += &ports(document);
     } else {
         out += &hosts(document);
         out += &streams(document);
+        out += &flows(document);
         out += &handled(document);
         out += &ports(document);
         out += &segments(document);
@@ -148,6 +150,13 @@ fn requirements(document: &SimReport) -> String {
     let met = rows.iter().filter(|row| row.holds).count();
     let table = requirements::table(rows).text();
     format!("{met} of {} requirements are met\n{table}\n", rows.len())
+}
+
+fn flows(document: &SimReport) -> String {
+    match &document.flows[..] {
+        [] => String::new(),
+        rows => format!("\n{}", bulk::table(rows).text()),
+    }
 }
 
 fn streams(document: &SimReport) -> String {

@@ -5,6 +5,7 @@
 pub mod capture;
 pub mod clocks;
 pub mod copies;
+pub mod flows;
 pub mod handled;
 pub mod limits;
 mod outputs;

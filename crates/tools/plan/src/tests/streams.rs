@@ -187,7 +187,8 @@ fn stream(keys: &str) -> String {
 
 #[test]
 fn rate_of_a_stream_counts_tag_preamble_and_gap() {
-    let pattern = |keys: &str| built(&stream(keys)).config.network.stations[0].traffic[0].pattern;
+    let pattern =
+        |keys: &str| built(&stream(keys)).config.network.stations[0].traffic[0].pattern.clone();
     // 1000 bytes, tag, preamble and gap: 1024 bytes, four times per interval.
     let keys = "length = \"1000B\"\nburst = 4\nrate = \"4.096MB/s\"\n";
     assert_eq!(pattern(keys), Pattern::Periodic(Duration::from_ms(1)));
@@ -196,6 +197,9 @@ fn rate_of_a_stream_counts_tag_preamble_and_gap() {
     let sporadic = "interval = \"2ms\"\npattern = \"sporadic\"\nleast = \"1ms\"\n";
     let [mean, least] = [2, 1].map(Duration::from_ms);
     assert_eq!(pattern(sporadic), Pattern::Sporadic { mean, least });
+    // The sustained rate of an envelope is of single frames.
+    let envelope = "length = \"1000B\"\npattern = \"envelope\"\nburst = 4\nrate = \"1.024MB/s\"\n";
+    assert_eq!(pattern(envelope), Pattern::Envelope { interval: least, frames: 4 });
 }
 
 #[test]

@@ -9,7 +9,7 @@ use sim::Config;
 use sim::drive::{DriveConfig, Timing};
 use sim::ethernet::cable::Faults;
 use sim::ethernet::port::Algorithm;
-use sim::ethernet::traffic::{Pattern, StreamId};
+use sim::ethernet::traffic::StreamId;
 use sim::network::CableEnd;
 use sim::pcie::{Generation, LinkConfig};
 use sim::transport::TransportConfig;
@@ -78,7 +78,7 @@ fn comparable(config: &Config, names: &Config) -> String {
         }
     }
     for stream in config.network.stations.iter_mut().flat_map(|station| &mut station.traffic) {
-        if let Pattern::Periodic(_) = stream.pattern {
+        if !stream.pattern.is_random() {
             stream.seed = 0;
         }
     }

@@ -197,8 +197,10 @@ impl Keys {
         }
         self.size(table, "length", traffic.length as u64);
         self.time(table, "interval", traffic.pattern.interval());
+        self.add(table, "burst", traffic.largest_burst());
         match traffic.pattern {
-            Pattern::Periodic(_) => {}
+            // A recording has no file here.
+            Pattern::Periodic(_) | Pattern::Recorded(_) => {}
             Pattern::Poisson(_) => self.quoted(table, "pattern", "poisson"),
             Pattern::Normal { deviation, .. } => {
                 self.quoted(table, "pattern", "normal");
@@ -212,11 +214,11 @@ impl Keys {
                 self.quoted(table, "pattern", "sporadic");
                 self.time(table, "least", least);
             }
+            Pattern::Envelope { .. } => self.quoted(table, "pattern", "envelope"),
         }
-        if !matches!(traffic.pattern, Pattern::Periodic(_)) {
+        if traffic.pattern.is_random() {
             self.add(table, "seed", traffic.seed);
         }
-        self.add(table, "burst", traffic.burst);
         self.time(table, "start", since_start(traffic.start));
         self.quoted(table, "clock", if traffic.own_clock { "node" } else { "true" });
         self.add(table, "priority", traffic.priority);

@@ -27,6 +27,7 @@ pub mod latency;
 pub mod nic;
 pub mod port;
 pub mod rate;
+pub mod recorded;
 pub mod streams;
 pub mod traffic;
 

@@ -5,6 +5,7 @@ use tsn::{Clock, LocalTime};
 use wire::{Duration, Instant};
 
 use super::frame::{FCS, Frame, HEADER, MINIMUM, Mac, TAG};
+use super::recorded::{Recording, Replay};
 use stats::random::Random;
 
 /// The EtherType of background frames: local experimental 1 (IEEE 802-2014,
@@ -12,7 +13,7 @@ use stats::random::Random;
 pub const ETHER_TYPE: u16 = 0x88b5;
 
 /// When frames are created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// One burst every interval.
     Periodic(Duration),
@@ -39,18 +40,36 @@ pub enum Pattern {
         /// Minimum of the distribution.
         least: Duration,
     },
+    /// All that a token bucket permits, as soon as it does: an arrival curve of network calculus.
+    Envelope {
+        /// Time in which the bucket gains one frame.
+        interval: Duration,
+        /// Frames in the full bucket, at least one. The bucket is full at the start.
+        frames: u32,
+    },
+    /// The frames of a recording. Its first frame is sent at the start.
+    Recorded(Recording),
 }
 
 impl Pattern {
     /// The mean time between two bursts. For [`Self::Normal`] this is the mean of the distribution,
-    /// although values at or below zero are drawn again.
-    pub fn interval(self) -> Duration {
+    /// although values at or below zero are drawn again. For [`Self::Envelope`], the burst at the
+    /// start is not counted.
+    pub fn interval(&self) -> Duration {
         match self {
-            Self::Periodic(interval) | Self::Poisson(interval) => interval,
+            Self::Periodic(interval)
+            | Self::Poisson(interval)
+            | Self::Envelope { interval, .. } => *interval,
             Self::Normal { mean, .. }
             | Self::Uniform { mean, .. }
-            | Self::Sporadic { mean, .. } => mean,
+            | Self::Sporadic { mean, .. } => *mean,
+            Self::Recorded(recording) => recording.interval,
         }
+    }
+
+    /// Whether times are random.
+    pub fn is_random(&self) -> bool {
+        !matches!(self, Self::Periodic(_) | Self::Envelope { .. } | Self::Recorded(_))
     }
 }
 
@@ -111,7 +130,7 @@ pub struct Config {
     pub source: Mac,
     /// Destination address.
     pub destination: Mac,
-    /// Bytes per frame, header to FCS, without tag.
+    /// Bytes per frame, header to FCS, without tag; of a recording, bytes of the longest frame.
     pub length: usize,
     /// Priority, 0 to 7.
     pub priority: u8,
@@ -124,8 +143,7 @@ pub struct Config {
     pub on_off: Option<OnOff>,
     /// Frames per burst, created at once; at least one.
     pub burst: u32,
-    /// Time of the first periodic burst. With a random pattern, the first burst follows one
-    /// interval later.
+    /// Time of the first burst. With a random pattern, the first burst follows one interval later.
     pub start: Instant,
     /// End of the source: no frame is created at this time or later.
     pub stop: Option<Instant>,
@@ -147,11 +165,17 @@ pub enum Output {
 }
 
 /// A source of background traffic.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Source {
     config: Config,
+    /// The bytes of the longest frame.
     bytes: Bytes,
+    /// Bytes of the next frame, without FCS.
+    length: usize,
     random: Random,
+    replay: Option<Replay>,
+    /// When the token bucket of an envelope is full.
+    full: Instant,
     /// When the next burst is due, and how late it is.
     next: Option<Instant>,
     late: Duration,
@@ -175,9 +199,16 @@ impl Source {
         bytes[..6].copy_from_slice(&config.destination.0);
         bytes[6..12].copy_from_slice(&config.source.0);
         bytes[12..HEADER].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+        let replay = match &config.pattern {
+            Pattern::Recorded(recording) => Some(Replay::new(recording.clone(), config.start)),
+            _ => None,
+        };
         let mut source = Self {
+            length: bytes.len(),
             bytes: bytes.into(),
             random: Random::new(config.seed),
+            replay,
+            full: config.start,
             next: None,
             late: Duration::ZERO,
             left: config.burst,
@@ -187,8 +218,8 @@ impl Source {
         };
         let start = source.config.start;
         let first = match source.config.pattern {
-            Pattern::Periodic(_) => start,
-            _ => start + source.interval(),
+            Pattern::Periodic(_) | Pattern::Envelope { .. } => Some(start),
+            _ => source.following(start),
         };
         source.schedule(first);
         source
@@ -217,12 +248,13 @@ impl Source {
                 let id = self.config.first_id + self.made;
                 self.made += 1;
                 self.left -= 1;
+                let bytes = self.bytes.slice(..self.length);
                 if self.left == 0 {
                     self.left = self.config.burst;
-                    let interval = self.interval();
-                    self.schedule(at + interval);
+                    let next = self.following(at);
+                    self.schedule(next);
                 }
-                Output::Frame(Frame::new(id, self.bytes.clone(), self.config.priority, now))
+                Output::Frame(Frame::new(id, bytes, self.config.priority, now))
             }
             next => Output::Timeout(next.map(|at| global(at + self.late))),
         }
@@ -235,15 +267,32 @@ impl Source {
         let first = match self.config.pattern {
             Pattern::Periodic(interval) => {
                 let missed = now.since(next).as_ps().div_ceil(interval.as_ps());
-                next + Duration::from_ps(missed * interval.as_ps())
+                Some(next + Duration::from_ps(missed * interval.as_ps()))
             }
-            _ => now + self.interval(),
+            Pattern::Envelope { .. } => Some(now),
+            Pattern::Recorded(_) => std::iter::repeat_with(|| self.following(now))
+                .find(|at| at.is_none_or(|at| at >= now))
+                .flatten(),
+            _ => self.following(now),
         };
         self.schedule(first);
     }
 
-    fn interval(&mut self) -> Duration {
-        match self.config.pattern {
+    /// When the burst after the burst at `at` is due.
+    fn following(&mut self, at: Instant) -> Option<Instant> {
+        let interval = match self.config.pattern {
+            Pattern::Recorded(_) => {
+                let (at, length) = self.replay.as_mut()?.next()?;
+                self.length = length - FCS;
+                return Some(at);
+            }
+            Pattern::Envelope { interval, frames } => {
+                // The virtual scheduling algorithm of ITU-T I.371, annex A.
+                self.full = self.full.max(at) + interval;
+                let rest = interval.as_ps().saturating_mul(u64::from(frames - 1));
+                let wait = self.full.since(at).as_ps().saturating_sub(rest);
+                return Some(at + Duration::from_ps(wait));
+            }
             Pattern::Periodic(interval) => interval,
             Pattern::Poisson(mean) => Duration::from_ps(self.random.exponential(mean.as_ps())),
             Pattern::Normal { mean, deviation } => loop {
@@ -261,16 +310,17 @@ impl Source {
                 let rest = (mean - least).as_ps();
                 least + Duration::from_ps(self.random.exponential(rest))
             }
-        }
+        };
+        Some(at + interval)
     }
 
     /// Makes the next burst due at `at`, or at the end of a pause.
-    fn schedule(&mut self, at: Instant) {
+    fn schedule(&mut self, at: Option<Instant>) {
         let Config { on_off, start, stop, jitter, .. } = self.config;
-        let at = on_off.map_or(at, |on_off| on_off.admit(start, at));
+        let at = at.map(|at| on_off.map_or(at, |on_off| on_off.admit(start, at)));
         if jitter > Duration::ZERO {
             self.late = Duration::from_ps(self.random.within(0..=jitter.as_ps()));
         }
-        self.next = Some(at).filter(|at| stop.is_none_or(|stop| *at < stop));
+        self.next = at.filter(|at| stop.is_none_or(|stop| *at < stop));
     }
 }

@@ -65,6 +65,12 @@ pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
             ensure(others, format!("station {number}: {reason}"))?;
         }
     }
+    for (number, bulk) in config.bulk.iter().enumerate() {
+        let [from, to] = bulk.stations;
+        let known = from != to && bulk.stations.iter().all(|at| *at < config.stations.len());
+        ensure(known, format!("flow {number}: it needs two different stations"))?;
+        ensure(bulk.priority <= 7, format!("flow {number}: priority is not 0 to 7"))?;
+    }
     let (stations, bridges) = (config.stations.len(), config.bridges.len());
     config.time.as_ref().map_or(Ok(()), |time| time.check(stations, bridges))
 }

@@ -1,5 +1,6 @@
 //! The configuration of a network.
 
+use super::BulkConfig;
 use super::CableDirection;
 use super::TimeConfig;
 use super::paths::StreamConfig;
@@ -30,6 +31,8 @@ pub struct NetworkConfig {
     pub cables: Vec<CableConfig>,
     /// Streams with handling in nodes.
     pub streams: Vec<StreamConfig>,
+    /// Flows over TCP in the background.
+    pub bulk: Vec<BulkConfig>,
     /// Bridges without power.
     pub bridge_outages: Vec<BridgeOutage>,
     /// Drifting clocks and 802.1AS. `None`: gates use the clocks of their configuration.
@@ -135,7 +138,7 @@ pub struct TrafficConfig {
     /// The destination, a group address. `None`: the address of the only listener, or an address of
     /// the stream if it has several listeners or a path.
     pub group: Option<Mac>,
-    /// Bytes per frame, header to FCS, without tag.
+    /// Bytes per frame, header to FCS, without tag; of a recording, bytes of the longest frame.
     pub length: usize,
     /// Priority, 0 to 7.
     pub priority: u8,
@@ -152,8 +155,7 @@ pub struct TrafficConfig {
     pub on_off: Option<OnOff>,
     /// Frames per burst, sent at once; at least one.
     pub burst: u32,
-    /// Time of the first periodic burst. With a random pattern, the first burst follows one
-    /// interval later.
+    /// Time of the first burst. With a random pattern, the first burst follows one interval later.
     pub start: Instant,
     /// End of the stream: no frame is sent at this time or later.
     pub stop: Option<Instant>,
@@ -183,6 +185,22 @@ impl TrafficConfig {
             stop,
             own_clock: true,
             seed,
+        }
+    }
+
+    /// Mean length of the frames in bytes.
+    pub fn mean_length(&self) -> usize {
+        match &self.pattern {
+            Pattern::Recorded(recording) => recording.length,
+            _ => self.length,
+        }
+    }
+
+    /// Frames that the stream itself sends at once, at most. Recordings count as single frames.
+    pub fn largest_burst(&self) -> u32 {
+        match self.pattern {
+            Pattern::Envelope { frames, .. } => frames,
+            _ => self.burst,
         }
     }
 }
@@ -346,7 +364,7 @@ impl TrafficConfig {
             destination: network.destination(id),
             length: self.length,
             priority: self.priority,
-            pattern: self.pattern,
+            pattern: self.pattern.clone(),
             jitter: self.jitter,
             on_off: self.on_off,
             burst: self.burst,

@@ -145,6 +145,14 @@ impl Network {
         &self.stations[end.station].ends[end.number]
     }
 
+    /// The socket of an end; `None` over raw Ethernet.
+    pub(super) fn socket(&self, end: EndId) -> Option<SocketId> {
+        match &self.end(end).protocol {
+            Protocol::Tcp(socket) => Some(socket.id),
+            Protocol::Raw(_) => None,
+        }
+    }
+
     pub(crate) fn is_connected(&self, end: EndId) -> bool {
         self.end(end).connected
     }

@@ -1,6 +1,7 @@
 //! The network between nodes: stations, bridges, cables and background traffic. A station is a TCP
 //! host with a network interface.
 
+mod bulk;
 mod check;
 mod config;
 mod ends;
@@ -19,6 +20,8 @@ mod tree;
 mod watch;
 mod wiring;
 
+pub(crate) use bulk::Bulk;
+pub use bulk::{BulkConfig, BulkReport};
 pub use config::{
     BridgeConfig, BridgeOutage, CableConfig, CableEnd, Listener, MAX_CABLES, MAX_STATIONS,
     MAX_STREAMS, NetworkConfig, StationConfig, TrafficConfig, ip, mac,
@@ -528,8 +531,10 @@ impl Station {
             }
         };
         if self.streams_first {
-            moved |= self.hand_over_streams(now, 1) > 0;
-            self.streams_first = false;
+            let handed_over = self.hand_over_streams(now, 1) > 0;
+            moved |= handed_over;
+            // The turn remains with the streams until the interface has room.
+            self.streams_first = !handed_over;
         }
         let host_wake = loop {
             let Some(host) = &mut self.host else { break None };

@@ -1,6 +1,7 @@
 //! Results of each stream.
 
 use super::{MeasuredSample, Network, NetworkConfig};
+use crate::ethernet::frame::FCS;
 use crate::ethernet::traffic::StreamId;
 use crate::ethernet::{Dropped, Frame};
 use crate::measure::Latency;
@@ -95,13 +96,12 @@ struct Stream {
     report: StreamReport,
     /// The stations of the listeners, sorted, with their indices.
     stations: Vec<(usize, usize)>,
-    length: u64,
     /// For each listener, its deadline.
     deadlines: Vec<Option<Duration>>,
     /// Frames on the way. The first has the ID `first`, each other the next ID.
     on_the_way: VecDeque<OnTheWay>,
     first: u64,
-    /// Frames that have not arrived at all listeners.
+    /// Bytes of the frames that have not arrived at all listeners.
     missing: u64,
     /// For each listener, the highest ID that has arrived.
     highest: Vec<Option<u64>>,
@@ -113,6 +113,8 @@ struct OnTheWay {
     sent: Instant,
     /// Time of sending by the sender's clock, in picoseconds.
     local: i64,
+    /// Bytes, header to FCS, without tag.
+    length: u64,
     /// Copies in the network. 0: the frame is no longer on the way.
     copies: u32,
     arrived: Arrived,
@@ -169,7 +171,6 @@ impl Streams {
                 Stream {
                     report: StreamReport { stream, sent: 0, backlog_bytes: 0, listeners },
                     stations,
-                    length: traffic.length as u64,
                     deadlines: to.map(|to| to.deadline).collect(),
                     on_the_way: VecDeque::new(),
                     first: stream.first_frame(),
@@ -193,10 +194,10 @@ impl Streams {
         let Some(stream) = self.of_frame(frame.id) else { return };
         stream.report.sent += 1;
         let (sent, arrived) = (frame.latency.created(), Arrived::default());
-        stream.on_the_way.push_back(OnTheWay { sent, local, copies: 1, arrived });
-        stream.missing += 1;
-        let bytes = stream.missing * stream.length;
-        stream.report.backlog_bytes = stream.report.backlog_bytes.max(bytes);
+        let length = (frame.bytes.len() + FCS) as u64;
+        stream.on_the_way.push_back(OnTheWay { sent, local, length, copies: 1, arrived });
+        stream.missing += length;
+        stream.report.backlog_bytes = stream.report.backlog_bytes.max(stream.missing);
     }
 
     /// Handles a frame that has arrived at a station at `now`. With simulated clocks, `clock` has
@@ -253,13 +254,14 @@ impl Stream {
         let Some(on_the_way) = self.frame(frame.id) else { return };
         let first = on_the_way.arrived.add(listener);
         let (sent, everywhere) = (on_the_way.local, on_the_way.arrived.count == listeners);
+        let length = on_the_way.length;
         let report = &mut self.report.listeners[listener];
         if !first {
             report.duplicates += 1;
             return;
         }
         let latency = frame.latency.total();
-        self.missing -= u64::from(everywhere);
+        self.missing -= u64::from(everywhere) * length;
         let highest = &mut self.highest[listener];
         report.overtaken += u64::from(Some(frame.id) < *highest);
         *highest = (*highest).max(Some(frame.id));
@@ -279,9 +281,9 @@ impl Stream {
         if frame.copies > 0 {
             return;
         }
-        let arrived = std::mem::take(&mut frame.arrived);
+        let (arrived, length) = (std::mem::take(&mut frame.arrived), frame.length);
         if arrived.count < self.report.listeners.len() {
-            self.missing -= 1;
+            self.missing -= length;
             for (at, listener) in self.report.listeners.iter_mut().enumerate() {
                 let lost = u64::from(!arrived.has(at));
                 listener.lost += lost;

@@ -37,6 +37,8 @@ pub(super) struct Connection {
     first: u32,
     /// Whether a FIN was sent.
     finished: bool,
+    /// Segments sent again.
+    pub retransmitted: u64,
     /// Whether the owner waits for room.
     starved: bool,
     /// Whether the stack must be polled for frames after an event.
@@ -67,6 +69,7 @@ impl Connection {
             sent: 0,
             first: 0,
             finished: false,
+            retransmitted: 0,
             starved: false,
             dirty: true,
             wake: None,

@@ -127,7 +127,9 @@ impl Host {
                 segment.set_sequence(bytes, next);
             }
         } else if !segment.rst {
-            self.counters.retransmitted += u64::from(!connection.record_sent(&segment));
+            let again = u64::from(!connection.record_sent(&segment));
+            connection.retransmitted += again;
+            self.counters.retransmitted += again;
         }
     }
 

@@ -280,6 +280,11 @@ impl Host {
         self.find(socket).map_or(0, Connection::unsent)
     }
 
+    /// Segments that a connection sent again. 0 for an unknown socket.
+    pub fn retransmitted(&self, socket: SocketId) -> u64 {
+        self.find(socket).map_or(0, |connection| connection.retransmitted)
+    }
+
     /// The counters.
     pub fn counters(&self) -> Counters {
         self.counters

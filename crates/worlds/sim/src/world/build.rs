@@ -7,7 +7,7 @@ use crate::drive::DriveConfig;
 use crate::ensure;
 use crate::kernel::{Component, Kernel};
 use crate::measure::Tracker;
-use crate::network::Network;
+use crate::network::{Bulk, Network};
 use crate::node::{DeviceNode, DriveNode, HostNode, RootConfig, SwitchNode};
 use crate::pcie::{Deferral, Link, LinkConfig};
 use crate::transport::{Encapsulation, Pipe, Transport, TransportConfig};
@@ -20,7 +20,7 @@ use wire::{Duration, Instant};
 /// TCP port of the first link. Later links have the next ports.
 pub const FIRST_PORT: u16 = 4420;
 
-/// The most links of device nodes, because each has its own TCP port.
+/// The most links of device nodes and flows, because each has its own TCP port.
 pub const MAX_LINKS: usize = (u16::MAX - FIRST_PORT) as usize;
 
 /// The most hosts, because observers and the groups of moving drives have 16 bits for a host.
@@ -47,6 +47,12 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     for (number, host) in config.hosts.iter().enumerate() {
         world.add_host(number, host, &config.moves);
     }
+    let links = world.transports.len();
+    for (number, bulk) in network.bulk.iter().enumerate() {
+        let owner = world.add(Kind::Bulk(number));
+        let port = FIRST_PORT + (links + number) as u16;
+        world.bulk.push(Bulk::new(&mut world.network, bulk, port, owner));
+    }
     for number in 0..config.outages.len() {
         world.add(Kind::Power(number));
     }
@@ -67,6 +73,7 @@ fn check(config: &Config) -> Result<(), Error> {
     ensure(ends, Error::Config("without hosts, 'runtime' must be set; it must be above 0".into()))?;
     let switches = config.hosts.iter().flat_map(HostConfig::switches);
     let links: usize = switches.map(|switch| switch.transports().count()).sum();
+    let links = links + config.network.bulk.len();
     let fits = links <= MAX_LINKS && config.hosts.len() <= MAX_HOSTS;
     let most = format!("too many links or hosts: the maximum is {MAX_LINKS} and {MAX_HOSTS}");
     ensure(fits, Error::Config(most))?;

@@ -75,6 +75,10 @@ impl World {
                 let mut context = context!(self, 0);
                 self.network.show_bridge(bridge, &mut context)
             }
+            Kind::Bulk(number) => {
+                let mut context = context!(self, 0);
+                self.bulk[number].run(&mut self.network, &mut context)
+            }
             Kind::Drive(drive) => {
                 let (host, above) = self.drive_above[drive];
                 let (link, above) = match above {
@@ -138,6 +142,7 @@ impl World {
         }
         if until.is_some_and(|until| now >= until) {
             let on = self.network.power_on(now, station);
+            let on = on.chain(self.bulk.iter().filter_map(|bulk| bulk.owner_at(station)));
             on.for_each(|component| self.kernel.arm_by(component, now));
             return None;
         }

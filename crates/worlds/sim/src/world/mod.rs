@@ -17,7 +17,7 @@ pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
 use crate::kernel::{Component, Kernel, LimitReached};
 use crate::measure::{Journeys, Latency, Load, Observer, Point, Pushed, Tracker};
-use crate::network::Network;
+use crate::network::{Bulk, Network};
 use crate::node::{DeviceNode, DriveNode, HostNode, SwitchNode};
 use crate::pcie::Link;
 use crate::transport::{End, Stream, Transport};
@@ -79,6 +79,7 @@ enum Kind {
     Drive(usize),
     Station(usize),
     Bridge(usize),
+    Bulk(usize),
     /// Switches the power of a device node off and on, for the outage with this number.
     Power(usize),
     /// Moves a device node to another host, for the move with this number.
@@ -126,6 +127,7 @@ pub struct World {
     transports: Vec<Transport>,
     streams: Vec<[Stream; 2]>,
     network: Network,
+    bulk: Vec<Bulk>,
     devices: Vec<DeviceNode>,
     /// For each device node: its first tunnel link, which identifies its drive. The next vectors
     /// are indexed by tunnel link.
@@ -372,6 +374,7 @@ impl World {
             links: links.collect(),
             tunnels: tunnels.collect(),
             streams: self.network.streams(now),
+            bulk: self.bulk.iter().map(|bulk| bulk.report(&self.network)).collect(),
             handled: self.network.handled(now),
             retransmitted: self.network.retransmitted(),
             queues: self.network.queues(now),

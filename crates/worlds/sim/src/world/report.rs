@@ -2,7 +2,7 @@
 
 use crate::ethernet::traffic::StreamId;
 use crate::measure::{Breakdown, Latency, Load, Pushed, QueueStats};
-use crate::network::{Handled, StreamReport, TimeReport};
+use crate::network::{BulkReport, Handled, StreamReport, TimeReport};
 use wire::{Duration, Instant};
 
 /// The results of a simulation.
@@ -22,6 +22,8 @@ pub struct Report {
     pub tunnels: Vec<TunnelReport>,
     /// The results of each stream, in the order of station and number.
     pub streams: Vec<StreamReport>,
+    /// The results of each flow over TCP.
+    pub bulk: Vec<BulkReport>,
     /// Counters of the handling of streams, in the order of stream and node.
     pub handled: Vec<Handled>,
     /// Number of TCP segments with data and raw data frames that stations retransmitted.

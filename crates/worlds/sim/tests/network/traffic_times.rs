@@ -1,7 +1,9 @@
 //! When streams send.
 
 use super::*;
+use sim::ethernet::recorded::{Frames, Recorded, Recording};
 use sim::ethernet::traffic::{self, OnOff, Output, Pattern, Source};
+use std::sync::Arc;
 
 const INTERVAL: Duration = Duration::from_us(100);
 
@@ -79,4 +81,50 @@ fn nothing_is_sent_in_a_pause_and_each_time_of_sending_begins_at_once() {
     assert_eq!(sent[..7], expected);
     let random = times(traffic::Config { on_off, ..config(Pattern::Poisson(INTERVAL)) });
     assert!(random.iter().all(|at| (at - 7_000) % 1_050_000 < 250_000), "in a pause");
+}
+
+/// Frames in any time are at most the burst and one per interval, and never fewer are sent.
+#[test]
+fn envelope_sends_all_that_its_token_bucket_permits() {
+    let pattern = Pattern::Envelope { interval: INTERVAL, frames: 4 };
+    let sent = times(config(pattern.clone()));
+    let expected = [0, 0, 0, 0, 100, 200, 300].map(|us| 7_000 + us * 1_000);
+    assert_eq!(sent[..7], expected);
+    // A pause of 250 us fills the bucket with two frames; the third is due 100 us after the last.
+    let on_off = Some(OnOff { on: Duration::from_us(150), off: Duration::from_us(250) });
+    let sent = times(traffic::Config { on_off, ..config(pattern) });
+    let expected = [0, 0, 0, 0, 100, 400, 400, 400, 500, 800].map(|us| 7_000 + us * 1_000);
+    assert_eq!(sent[..10], expected);
+}
+
+#[derive(Debug)]
+struct Memory(Vec<(u64, usize)>);
+
+impl Recorded for Memory {
+    fn open(&self) -> Frames {
+        let frames = self.0.clone().into_iter();
+        Box::new(frames.map(|(us, length)| (Duration::from_us(us), length)))
+    }
+}
+
+#[test]
+fn recording_is_sent_once_or_repeats_after_its_mean_interval() {
+    let replayed = |repeats| {
+        let frames = Arc::new(Memory(vec![(0, 64), (30, 60), (40, 64)]));
+        let recording = Recording { frames, interval: Duration::from_us(20), length: 62, repeats };
+        let pattern = Pattern::Recorded(recording);
+        let stop = Some(Instant::from_ns(140_000));
+        let mut source = Source::new(traffic::Config { stop, ..config(pattern) });
+        let (mut now, mut sent) = (Instant::ZERO, Vec::new());
+        loop {
+            match source.poll(now, None) {
+                Output::Timeout(None) => return sent,
+                Output::Timeout(Some(at)) => now = at,
+                Output::Frame(frame) => sent.push((now.as_ns() / 1_000, frame.bytes.len() + 4)),
+            }
+        }
+    };
+    assert_eq!(replayed(false), [(7, 64), (37, 60), (47, 64)]);
+    let expected = [(7, 64), (37, 60), (47, 64), (67, 64), (97, 60), (107, 64), (127, 64)];
+    assert_eq!(replayed(true), expected);
 }

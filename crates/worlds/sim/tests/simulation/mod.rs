@@ -1,6 +1,7 @@
 //! Whole simulations, and requirements that every simulation meets.
 
 mod aggregation;
+mod bulk;
 mod cascade;
 mod faults;
 mod hop;

@@ -126,6 +126,7 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
         latency::sections(&mut page, subject);
     }
     streams::section(&mut page, subject);
+    streams::flows(&mut page, subject);
     streams::handled(&mut page, subject);
     copies::section(&mut page, subject);
     links(&mut page, subject);

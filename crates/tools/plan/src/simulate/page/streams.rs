@@ -1,8 +1,8 @@
 //! Requirements and streams.
 
 use super::Subject;
-use crate::simulate::{handled, requirements};
-use report::{Align, Page, Table, time};
+use crate::simulate::{flows, handled, requirements};
+use report::{Align, Axis, Page, Plot, Scale, Table, time};
 use sim::network::{ListenerReport, StreamReport};
 
 /// Adds the requirements of the plan, and overloads.
@@ -49,6 +49,28 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
          on the way at once.",
     );
     page.table(&table(words.stream_rows(report)));
+}
+
+/// Adds the results of flows over TCP. The plot has the first [`LINES`] of them.
+pub(super) fn flows(page: &mut Page, subject: &Subject<'_>) {
+    /// As many as the plot can show apart.
+    const LINES: usize = 6;
+    let rows = flows::rows(subject.report, subject.words.named);
+    if rows.is_empty() {
+        return;
+    }
+    page.section("Flows over TCP");
+    page.table(&flows::table(&rows));
+    let lines: Vec<_> = rows.iter().take(LINES).collect();
+    let points = || lines.iter().flat_map(|row| row.progress());
+    let most = points()
+        .fold((1e-9, 1.0), |most: (f64, f64), point| (most.0.max(point.0), most.1.max(point.1)));
+    let x =
+        Axis::new("time since its start, s", Scale::Linear, |s| format!("{s:.3}"), (0.0, most.0));
+    let y = Axis::new("goodput, Mb/s", Scale::Linear, |rate| format!("{rate:.0}"), (0.0, most.1));
+    let mut plot = Plot::new("Goodput of flows along time", x, y);
+    lines.iter().for_each(|row| plot.line(&row.name, row.progress()));
+    page.figures(&[("Goodput along time".to_owned(), String::new(), plot.html())]);
 }
 
 /// Adds elimination and policing.
