@@ -456,7 +456,7 @@ impl Planned {
                  {} through",
                 overload.classes[0],
                 self.port_name(overload.place),
-                self.stream_names(&overload.streams).join(", "),
+                few(&self.stream_names(&overload.streams)),
                 rate(overload.offered),
                 rate(overload.limit),
             )
@@ -474,6 +474,15 @@ impl Planned {
             "flow" => pick(&self.flows, number),
             _ => None,
         })
+    }
+}
+
+/// Joins the first names, and counts the others.
+fn few(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    match names.len().saturating_sub(SHOWN) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names[..SHOWN].join(", ")),
     }
 }
 

@@ -136,8 +136,8 @@ impl<'a> Offered<'a> {
     }
 }
 
-/// Returns cables that close a loop and that no path uses.
-fn unused(planned: &Planned, wiring: &Wiring<'_>) -> Vec<String> {
+/// Describes cables that are not in the tree and that no path uses.
+fn unused(planned: &Planned, wiring: &Wiring<'_>) -> Option<String> {
     let network = &planned.config.network;
     let mut used: BTreeSet<usize> = BTreeSet::new();
     for stream in &network.streams {
@@ -147,14 +147,15 @@ fn unused(planned: &Planned, wiring: &Wiring<'_>) -> Vec<String> {
     let listeners = traffic.flat_map(|traffic| &traffic.listeners);
     used.extend(listeners.filter_map(|listener| listener.path.as_ref()).flatten());
     let tree = wiring.spanning();
-    let idle = (0..tree.len()).filter(|cable| !tree[*cable] && !used.contains(cable));
-    idle.map(|cable| {
-        let cable = &network.cables[cable];
-        let [a, b] = [cable.a, cable.b].map(|end| planned.link_name(&end.node().to_string()));
-        format!(
-            "the cable between {a} and {b} is not in the tree of cables and no stream has a path over \
-             it: it carries nothing"
-        )
-    })
-    .collect()
+    let mut idle = (0..tree.len()).filter(|cable| !tree[*cable] && !used.contains(cable));
+    let cable = &network.cables[idle.next()?];
+    let [a, b] = [cable.a, cable.b].map(|end| planned.link_name(&end.node().to_string()));
+    let others = match idle.count() {
+        0 => String::new(),
+        more => format!(", as are {more} others"),
+    };
+    Some(format!(
+        "the cable between {a} and {b} is not in the tree of cables and no stream has a path over \
+         it: it carries nothing{others}"
+    ))
 }

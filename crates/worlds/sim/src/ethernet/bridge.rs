@@ -125,6 +125,38 @@ struct Ready {
     admission: Admission,
 }
 
+/// The output ports of group addresses, in little memory: a large network has many at each bridge.
+#[derive(Debug)]
+struct Groups {
+    /// The addresses, sorted.
+    addresses: Vec<Mac>,
+    /// For each address, the end of its ports in `ports`; they begin at the end of the one before.
+    ends: Vec<u32>,
+    ports: Vec<u16>,
+}
+
+impl Groups {
+    fn new(mut groups: Vec<(Mac, Vec<usize>)>) -> Self {
+        groups.sort_unstable();
+        let mut this = Self { addresses: Vec::new(), ends: Vec::new(), ports: Vec::new() };
+        for (address, ports) in groups {
+            this.addresses.push(address);
+            this.ports.extend(ports.into_iter().map(|port| port as u16));
+            this.ends.push(this.ports.len() as u32);
+        }
+        this
+    }
+
+    fn find(&self, address: Mac) -> Option<&[u16]> {
+        if self.addresses.is_empty() || !address.is_group() {
+            return None;
+        }
+        let at = self.addresses.binary_search(&address).ok()?;
+        let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(&self.ports[begin as usize..self.ends[at] as usize])
+    }
+}
+
 /// A bridge.
 #[derive(Debug)]
 pub struct Bridge {
@@ -132,6 +164,7 @@ pub struct Bridge {
     outputs: Vec<Egress>,
     /// Configured addresses, sorted, because a large network has many at each bridge.
     known: Vec<(Mac, u32)>,
+    group_ports: Groups,
     learned: BTreeMap<Mac, usize>,
     random: Random,
     groups: SchedulerGroups,
@@ -156,7 +189,7 @@ impl Bridge {
         let known = std::mem::take(&mut config.addresses).into_iter();
         let mut known: Vec<(Mac, u32)> = known.map(|(mac, port)| (mac, port as u32)).collect();
         known.sort_unstable();
-        config.groups.sort_unstable();
+        let groups = Groups::new(std::mem::take(&mut config.groups));
         let output = |config: &port::Config| Egress {
             port: Port::new(config.clone()),
             wake: Some(Instant::ZERO),
@@ -164,6 +197,7 @@ impl Bridge {
         Self {
             outputs: config.ports.iter().map(output).collect(),
             known,
+            group_ports: groups,
             learned: BTreeMap::new(),
             random: Random::new(config.seed),
             groups: SchedulerGroups::default(),
@@ -251,11 +285,17 @@ impl Bridge {
             self.dropped.note(&transmission.frame);
             return;
         }
-        if let Some(to) = self.group(destination) {
+        if let Some(to) = self.group_ports.find(destination) {
             let is_open = |to: &usize| *to != from && self.config.ports[*to].is_member(vlan);
-            let to: Vec<usize> = to.iter().copied().filter(is_open).collect();
-            self.counters.filtered += u64::from(to.is_empty());
-            return self.forward(now, from, &to, transmission, ipv);
+            let mut open = to.iter().map(|to| usize::from(*to)).filter(is_open);
+            return match (open.next(), open.next()) {
+                (Some(to), None) => self.enter(now, from, to, transmission, ipv),
+                (first, second) => {
+                    let to: Vec<usize> = first.into_iter().chain(second).chain(open).collect();
+                    self.counters.filtered += u64::from(to.is_empty());
+                    self.forward(now, from, &to, transmission, ipv);
+                }
+            };
         }
         if !self.forwards(from) {
             self.counters.filtered += 1;
@@ -375,16 +415,6 @@ impl Bridge {
             .map(|at| self.known[at].1 as usize)
             .ok()
             .or_else(|| self.learned.get(&address).copied())
-    }
-
-    /// The output ports of a group address, if they are configured.
-    fn group(&self, address: Mac) -> Option<&[usize]> {
-        let groups = &self.config.groups;
-        if groups.is_empty() || !address.is_group() {
-            return None;
-        }
-        let at = groups.binary_search_by_key(&address, |(group, _)| *group).ok()?;
-        Some(&groups[at].1)
     }
 
     /// Puts a frame into the pipeline.
