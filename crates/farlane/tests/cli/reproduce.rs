@@ -96,6 +96,11 @@ fn the_simulator_is_measured_and_its_memory_does_not_grow_with_time() {
     // at the end.
     let frames = network["frames"].as_u64().unwrap();
     assert!((180_000..195_000).contains(&frames) && network["lost"] == 0, "{network}");
+    let mesh = &document["mesh"];
+    assert_eq!((&mesh["bridges"], &mesh["streams"]), (&1_000.into(), &10_000.into()));
+    // In the first millisecond each stream sends a frame; those that began late are in flight.
+    let frames = mesh["frames"].as_u64().unwrap();
+    assert!((7_000..=10_000).contains(&frames) && mesh["lost"] == 0, "{mesh}");
     let bytes = |key: &str| document[key].as_u64().unwrap();
     // The line is full, so the figures apply to a full line.
     assert!((90_000_000..125_000_000).contains(&bytes("bytes_per_sim_s")), "{document}");

@@ -23,19 +23,21 @@ use wire::Duration;
 #[command(
     after_help = "1 Gb/s of tunnelled NVMe: 4 KiB reads of the NVMe/TSN paper's drive, 32 in flight, \
     over TCP\nover two links of 1 Gb/s with a store-and-forward bridge between them. Figures are those\n\
-    of the round of median speed. Then a TSN network, ten times as long: 50 bridges, 200 streams.\n\n\
+    of the round of median speed. Then a TSN network, ten times as long: 50 bridges, 200 streams,\n\
+    and another, a tenth as long: 1,000 bridges in a mesh of rings, 10,000 streams over 12 bridges on\n\
+    average (plans/mesh-of-rings.toml).\n\n\
     Examples:\n  farlane bench sim\n  farlane bench sim --json --rounds 5"
 )]
 pub struct Args {
     /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Simulated time of a round, a number of milliseconds from 10 to 100000. The TSN network runs
-    /// ten times as long
+    /// Simulated time of a round, a number of milliseconds from 10 to 100000. One TSN
+    /// network runs ten times as long, another a tenth
     #[arg(long, value_name = "MS", default_value_t = USUAL,
           value_parser = clap::value_parser!(u64).range(10..=100_000))]
     time: u64,
-    /// Simulate a tenth of the default time
+    /// Simulate a tenth of the default time, of the mesh a hundredth
     #[arg(long, conflicts_with = "time")]
     quick: bool,
     /// Rounds, 1 to 100. None starts after 15 s
@@ -80,8 +82,11 @@ pub struct SimBenchDocument {
     max_rss_tenth_bytes: u64,
     /// Largest resident set of the process after all rounds.
     max_rss_bytes: u64,
-    /// The TSN network; null after an earlier Ctrl-C.
+    /// 50 bridges in a line with gates at every port, ten times as long as a round; null after an
+    /// earlier Ctrl-C.
     network: Option<network::NetworkBench>,
+    /// 1,000 bridges in a mesh of rings, a tenth as long as a round; null after an earlier Ctrl-C.
+    mesh: Option<network::NetworkBench>,
 }
 
 /// One run.
@@ -142,6 +147,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let mut progress = Progress::new();
     let time = if args.quick { USUAL / 10 } else { args.time };
     let span = Duration::from_ms(time);
+    let mesh = Duration::from_us(if args.quick { USUAL } else { 100 * time });
     progress.show("a tenth of a round");
     round(Duration::from_us(time * 100))?;
     let tenth = memory::peak()?;
@@ -164,9 +170,12 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let median = &rounds[rounds.len() / 2];
     progress.show("a TSN network");
     let whole = !stop.is_set();
-    let network = whole.then(|| network::run(Duration::from_ms(10 * time))).transpose()?;
+    let network = whole.then(|| network::line(Duration::from_ms(10 * time))).transpose()?;
+    progress.show("a mesh of rings");
+    let whole = !stop.is_set();
+    let mesh = whole.then(|| network::mesh(mesh)).transpose()?;
     progress.done();
-    let mut document = document(median, [tenth, peak], network);
+    let mut document = document(median, [tenth, peak], [network, mesh]);
     document.interrupted = stop.is_set();
     if args.json {
         println!("{}", json(&document));
@@ -182,7 +191,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
 fn document(
     round: &Round,
     [tenth, peak]: [u64; 2],
-    network: Option<network::NetworkBench>,
+    [network, mesh]: [Option<network::NetworkBench>; 2],
 ) -> SimBenchDocument {
     let three = |value| rounded(value, 3);
     SimBenchDocument {
@@ -197,6 +206,7 @@ fn document(
         max_rss_tenth_bytes: tenth,
         max_rss_bytes: peak,
         network,
+        mesh,
     }
 }
 
@@ -219,6 +229,9 @@ fn print(time: u64, document: &SimBenchDocument, round: &Round) {
         time
     );
     if let Some(network) = &document.network {
-        network::print(network);
+        network::print(network, "a line with gates at every port");
+    }
+    if let Some(mesh) = &document.mesh {
+        network::print(mesh, "a mesh of rings");
     }
 }

@@ -1,7 +1,8 @@
-//! A TSN network without drives: bridges in a line, gates at every port, streams over several hops.
+//! TSN networks without drives: bridges in a line with gates at every port, and a mesh of rings.
 
 use crate::commands::rounded;
 use load::CpuTime;
+use plan::Plan;
 use report::Failure;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,18 +11,20 @@ use sim::{Config, World};
 use std::time::Instant as Clock;
 use wire::Duration;
 
-/// Bridges, with one station each.
+/// Bridges of the line, with one station each.
 const BRIDGES: usize = 50;
+/// The plan of the mesh.
+const MESH: &str = include_str!("../../../../../../plans/mesh-of-rings.toml");
 
-/// One run of a TSN network without drives, ten times as long as a round: a line of bridges at 1
-/// Gb/s with gates at every port, one station per bridge, four streams per station (priorities 7,
-/// 6, 5 and 0) over 4, 6, 9 and 14 bridges.
+/// One run of a TSN network without drives.
 #[derive(JsonSchema, Serialize)]
 pub struct NetworkBench {
-    /// Number of bridges: 50.
+    /// Number of bridges.
     pub bridges: usize,
-    /// Number of streams: 200.
+    /// Number of streams.
     pub streams: usize,
+    /// Wall time in seconds to read the plan, if there is one, and to build the network.
+    pub setup_s: f64,
     /// Simulated seconds.
     pub sim_s: f64,
     /// Frames that arrived.
@@ -32,7 +35,7 @@ pub struct NetworkBench {
     pub events: u64,
     /// Digest of everything that happened: 16 hexadecimal digits, equal on every machine.
     pub digest: String,
-    /// Wall time of the run in seconds, without building the network.
+    /// Wall time of the run in seconds, without the setup.
     pub wall_s: f64,
     /// Processor time of the run in seconds.
     pub cpu_s: f64,
@@ -42,17 +45,40 @@ pub struct NetworkBench {
     pub max_rss_bytes: u64,
 }
 
-/// Simulates the network for `span`.
-pub fn run(span: Duration) -> Result<NetworkBench, Failure> {
+/// Simulates the line for `span`: 1 Gb/s, one station per bridge, four streams per station
+/// (priorities 7, 6, 5 and 0) over 4, 6, 9 and 14 bridges.
+pub fn line(span: Duration) -> Result<NetworkBench, Failure> {
+    measure(span, || Ok(Config::tsn_line(BRIDGES, span)))
+}
+
+/// Simulates plans/mesh-of-rings.toml for `span`.
+pub fn mesh(span: Duration) -> Result<NetworkBench, Failure> {
+    let config = || {
+        let plan = Plan::parse("mesh-of-rings.toml", MESH)?;
+        plan.with("runtime", &format!("{}ns", span.as_ns()), "--time")?.build()
+    };
+    measure(span, || {
+        config().map(|planned| planned.config).map_err(|error| Failure(error.to_string()))
+    })
+}
+
+fn measure(
+    span: Duration,
+    config: impl FnOnce() -> Result<Config, Failure>,
+) -> Result<NetworkBench, Failure> {
     let failure = |error: Error| Failure(error.to_string());
     super::memory::forget_peak();
-    let mut world = World::new(&Config::tsn_line(BRIDGES, span)).map_err(failure)?;
+    let began = Clock::now();
+    let config = config()?;
+    let mut world = World::new(&config).map_err(failure)?;
+    let setup_s = rounded(began.elapsed().as_secs_f64(), 3);
     let (began, cpu) = (Clock::now(), CpuTime::now());
     let report = world.run().map_err(failure)?;
     let (wall, cpu) = (began.elapsed().as_secs_f64(), CpuTime::now().since(cpu).0 as f64 / 1e9);
     Ok(NetworkBench {
-        bridges: BRIDGES,
+        bridges: config.network.bridges.len(),
         streams: report.streams.len(),
+        setup_s,
         sim_s: span.as_ps() as f64 / 1e12,
         frames: report.streams.iter().map(|stream| stream.arrived()).sum(),
         lost: report.streams.iter().map(|stream| stream.lost()).sum(),
@@ -65,12 +91,13 @@ pub fn run(span: Duration) -> Result<NetworkBench, Failure> {
     })
 }
 
-pub fn print(figures: &NetworkBench) {
+/// Prints the figures; `shape` describes the network.
+pub fn print(figures: &NetworkBench, shape: &str) {
     println!(
-        "{:.3} simulated s of a TSN network, {} bridges in a line with gates at every port, {} \
-         streams:",
+        "{:.3} simulated s of a TSN network, {} bridges in {shape}, {} streams:",
         figures.sim_s, figures.bridges, figures.streams
     );
+    println!("  {:>12.3} s to set it up", figures.setup_s);
     println!("  {:>12} frames arrived, {} lost", figures.frames, figures.lost);
     println!("  {:>12} events, digest {}", figures.events, figures.digest);
     println!("  {:>12.0} events per s", figures.events_per_s);
