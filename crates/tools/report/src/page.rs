@@ -102,6 +102,11 @@ impl Page {
         self.out += &format!("<p class=\"soft\">{}</p>\n", escape(words));
     }
 
+    /// Adds HTML as it is, such as a script.
+    pub fn html(&mut self, html: &str) {
+        self.out += html;
+    }
+
     /// Adds figures side by side.
     pub fn tiles(&mut self, tiles: &[Tile]) {
         self.out += "<div class=\"tiles\">\n";
