@@ -58,9 +58,9 @@ pub struct WorstHop {
 /// A frame behind which another one waited.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct BehindFrame {
-    /// Name of the stream; `other` for frames of tunnels, 802.1AS and MACs.
+    /// Name of the stream, or `tunnel`, `802.1AS` or `MAC`.
     pub stream: String,
-    /// Number of the frame in the stream, from 0; 0 for `other`.
+    /// Number of the frame in the stream, from 0; 0 for other frames.
     pub number: u64,
     /// Class of the frame at the port.
     pub class: u8,
@@ -118,8 +118,10 @@ impl<'a> Names<'a> {
     fn behind(&self, behind: &Behind) -> BehindFrame {
         let id = StreamId::of_frame(behind.frame);
         let known = id.and_then(|id| Some((*self.streams.get(&id)?, id.first_frame())));
-        let (stream, number) =
-            known.map_or(("other", 0), |(name, first)| (name, behind.frame - first));
+        let (stream, number) = known
+            .map_or((Behind::SENDERS[behind.sender()], 0), |(name, first)| {
+                (name, behind.frame - first)
+            });
         BehindFrame { stream: stream.to_owned(), number, class: behind.class, ns: behind.ps / 1000 }
     }
 

@@ -62,7 +62,8 @@ fn frame(name: &str, worst: &WorstFrame) -> String {
         us(*sent_ns),
         us(*latency_ns)
     );
-    hops.iter().for_each(|hop| out += &waits(hop));
+    let waits: String = hops.iter().map(waits).collect();
+    out += if waits.is_empty() { "  it waited nowhere\n" } else { &waits };
     out
 }
 

@@ -19,9 +19,9 @@ type Pairs = Vec<(usize, u64)>;
 /// A hop: wire, number of frames, longest and mean time.
 type Hop = (usize, u64, u64, Pairs);
 
-/// A hop of the worst frame: wire, times, and the frames in front: number of the stream or -1,
-/// number of the frame, class and time.
-type WorstHop = (usize, Pairs, Vec<(i64, u64, u8, u64)>);
+/// A hop of the worst frame: wire, times, and the frames in front, each with the index of its name,
+/// number, class and time.
+type WorstHop = (usize, Pairs, Vec<(usize, u64, u8, u64)>);
 
 /// Number, time of sending, latency and hops of the worst frame.
 type WorstFrame = (u64, u64, u64, Vec<WorstHop>);
@@ -41,7 +41,7 @@ struct Data<'a> {
     ports: Vec<String>,
     /// The nodes at both ends of each cable.
     cables: Vec<[String; 2]>,
-    /// Names of the streams.
+    /// Names of the streams, then of what sends frames of no stream.
     names: Vec<&'a str>,
     rows: Vec<Row>,
 }
@@ -70,7 +70,7 @@ fn data<'a, 'h>(
 ) -> Data<'a> {
     let network = &subject.config.network;
     let streams = subject.words.streams.iter();
-    let numbers: BTreeMap<StreamId, i64> = streams.clone().map(|(_, id)| *id).zip(0..).collect();
+    let numbers: BTreeMap<StreamId, usize> = streams.clone().map(|(_, id)| *id).zip(0..).collect();
     let used: BTreeSet<usize> = rows
         .iter()
         .filter_map(&hops)
@@ -99,7 +99,7 @@ fn data<'a, 'h>(
             .iter()
             .map(|one| [one.a, one.b].map(|end| mark(end.node())))
             .collect(),
-        names: streams.map(|(name, _)| name.as_str()).collect(),
+        names: streams.map(|(name, _)| name.as_str()).chain(Behind::SENDERS).collect(),
         rows: rows.iter().map(row).collect(),
     }
 }
@@ -112,11 +112,11 @@ fn hop((wire, sums): &(usize, Sums)) -> Hop {
     (*wire, sums.count, sums.longest / 1000, pairs(sums.mean_ns()))
 }
 
-fn worst(worst: &Worst, numbers: &BTreeMap<StreamId, i64>) -> WorstFrame {
+fn worst(worst: &Worst, numbers: &BTreeMap<StreamId, usize>) -> WorstFrame {
     let behind = |frame: &Behind| {
         let id = StreamId::of_frame(frame.frame);
         let known = id.and_then(|id| Some((*numbers.get(&id)?, frame.frame - id.first_frame())));
-        let (stream, number) = known.unwrap_or((-1, 0));
+        let (stream, number) = known.unwrap_or((numbers.len() + frame.sender(), 0));
         (stream, number, frame.class, frame.ps / 1000)
     };
     let ns = |causes: &Causes| pairs(crate::run::in_ns(causes.0.map(u128::from), 1));

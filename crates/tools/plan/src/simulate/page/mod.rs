@@ -24,9 +24,13 @@ use sim::Config;
 use sim::ethernet::traffic::StreamId;
 use sim::measure::{Op, Pushed, Summary};
 use sim::network::{ListenerReport, StreamReport};
-use sim::world::{HostReport, Report};
+use sim::world::{HostReport, LinkReport, Report};
+use std::cmp::Reverse;
 use std::path::PathBuf;
 use wire::Duration;
+
+/// Maximum number of links with a bar.
+const MOST_LINKS: usize = 60;
 
 /// Title, plan and names for the page.
 pub struct PageLabels<'a> {
@@ -186,7 +190,13 @@ fn links(page: &mut Page, subject: &Subject<'_>) {
         page.text(&format!("How much of the time each direction was busy{when}."));
     }
     let busy = report.links.iter().filter(|link| link.load.packets > 0);
-    let bars: Vec<(String, String, f64)> = busy
+    let mut busy: Vec<&LinkReport> = busy.collect();
+    if busy.len() > MOST_LINKS {
+        busy.sort_by_key(|link| Reverse(link.utilisation_ppm));
+        page.note(&format!("The busiest {MOST_LINKS} of {}.", busy.len()));
+    }
+    let bars: Vec<(String, String, f64)> = busy[..busy.len().min(MOST_LINKS)]
+        .iter()
         .map(|link| {
             let share = link.utilisation_ppm as f64 / 1e6;
             let text = match share * 100.0 {

@@ -5,9 +5,6 @@ use crate::simulate::limits::signed_time;
 use crate::simulate::{flows, handled, requirements};
 use report::{Align, Axis, Column, Page, Plot, Scale, Table, time};
 
-/// Number of rows from which the table scrolls.
-const SCROLLS: usize = 15;
-
 /// Adds the requirements of the plan, and overloads.
 pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
     for sentence in subject.words.overloads {
@@ -24,7 +21,9 @@ pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
         "The largest observed values of this run; another run may show larger ones. A frame that \
          is lost, or still on its way after its deadline, is late.",
     );
-    page.table(&requirements::table(subject.requirements));
+    let mut rows = subject.requirements.to_vec();
+    rows.sort_by_key(|row| row.holds);
+    page.table(&requirements::table(&rows));
 }
 
 /// Adds the largest values of other phases.
@@ -53,9 +52,9 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
          those with the longest latency.",
     );
     let rows = words.stream_rows(subject);
-    let class = if rows.len() > SCROLLS { "scroll many" } else { "scroll" };
-    let table = table(&rows).html();
-    page.html(&format!("<div class=\"{class}\" id=\"streams\">{table}</div>\n"));
+    page.html("<div id=\"streams\">\n");
+    page.table(&table(&rows));
+    page.html("</div>\n");
 }
 
 /// Adds the results of flows over TCP. The plot has the first [`LINES`] of them.

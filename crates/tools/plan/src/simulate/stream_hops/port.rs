@@ -33,6 +33,20 @@ pub struct Behind {
     pub ps: u64,
 }
 
+impl Behind {
+    /// What sends frames of no stream.
+    pub const SENDERS: [&str; 3] = ["tunnel", "802.1AS", "MAC"];
+
+    /// Returns the index of the sender in [`Self::SENDERS`].
+    pub fn sender(&self) -> usize {
+        match self.frame {
+            0 => 2,
+            frame if sim::network::is_ptp(frame) => 1,
+            _ => 0,
+        }
+    }
+}
+
 /// The latest transmissions of a port.
 #[derive(Clone, Debug)]
 pub(super) struct Port {

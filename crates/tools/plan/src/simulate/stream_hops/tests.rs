@@ -128,9 +128,9 @@ fn plans_of_all_kinds_have_no_time_without_a_cause() {
 #[test]
 fn hops_are_those_of_the_path_over_which_the_first_copy_came() {
     let mut text = "runtime = \"10ms\"\n[nodes.a]\n[nodes.z]\n".to_owned();
-    ["p", "q", "r", "s"].iter().for_each(|name| write!(text, "[bridges.{name}]\n").unwrap());
+    ["p", "q", "r", "s"].iter().for_each(|name| writeln!(text, "[bridges.{name}]").unwrap());
     for (a, b) in [("a", "p"), ("p", "q"), ("p", "r"), ("r", "s"), ("s", "q"), ("q", "z")] {
-        write!(text, "[cables.{a}{b}]\na = \"{a}\"\nb = \"{b}\"\n").unwrap();
+        writeln!(text, "[cables.{a}{b}]\na = \"{a}\"\nb = \"{b}\"").unwrap();
         let cut = if (a, b) == ("p", "q") { "cuts = [\"5ms..\"]\n" } else { "" };
         text += cut;
     }
@@ -176,11 +176,11 @@ proptest! {
         for at in 0..6 {
             write!(text, "[nodes.n{at}]\n[bridges.b{at}]\n{port}").unwrap();
             text += if is_cut_through { "mode = \"cut-through\"\n" } else { "" };
-            write!(text, "[cables.n{at}]\na = \"n{at}\"\nb = \"b{at}\"\n").unwrap();
+            writeln!(text, "[cables.n{at}]\na = \"n{at}\"\nb = \"b{at}\"").unwrap();
         }
         for (at, above) in (1..).zip(above) {
             let above = above % at;
-            write!(text, "[cables.b{at}]\na = \"b{at}\"\nb = \"b{above}\"\n").unwrap();
+            writeln!(text, "[cables.b{at}]\na = \"b{at}\"\nb = \"b{above}\"").unwrap();
         }
         for (at, stream) in streams.iter().enumerate() {
             write!(text, "[traffic.t{at}]\n{stream}").unwrap();

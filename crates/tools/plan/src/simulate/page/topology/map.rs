@@ -35,7 +35,7 @@ pub(super) fn svg(picture: &Picture) -> String {
         right - left,
         bottom - top
     );
-    for edge in picture.edges.iter().filter(|edge| shows(edge)) {
+    for edge in picture.edges.iter().filter(shows) {
         let ((x1, y1), (x2, y2)) = (places[&edge.a].0, places[&edge.b].0);
         let _ = write!(
             out,
@@ -79,7 +79,7 @@ fn shows(edge: &&Edge) -> bool {
 /// Returns the place of each node, and whether it is a dot.
 fn places(picture: &Picture, names: &BTreeMap<Node, &str>) -> BTreeMap<Node, (Point, bool)> {
     let mut near: BTreeMap<Node, Vec<Node>> = names.keys().map(|node| (*node, vec![])).collect();
-    for edge in picture.edges.iter().filter(|edge| shows(edge)) {
+    for edge in picture.edges.iter().filter(shows) {
         near.entry(edge.a).or_default().push(edge.b);
         near.entry(edge.b).or_default().push(edge.a);
     }
