@@ -1,5 +1,5 @@
-//! Reports as one self-contained HTML page. A page has no scripts, loads nothing from the network,
-//! and can be read on a telephone and on paper. A [`Page`] contains [`Table`], [`Plot`], [`Dots`]
+//! Reports as one self-contained HTML page. A page loads nothing from the network, can be read on a
+//! telephone and on paper, and has no scripts but those that are added to it. A [`Page`] contains [`Table`], [`Plot`], [`Dots`]
 //! and [`Stack`] elements. Pictures are inline SVG.
 //!
 //! # Modules
@@ -45,7 +45,7 @@ const COLOURS: [&str; 15] = [
 ];
 
 /// Returns the colour of the series or segment with this number.
-fn colour(number: usize) -> &'static str {
+pub fn colour(number: usize) -> &'static str {
     COLOURS[number % COLOURS.len()]
 }
 

@@ -20,6 +20,7 @@ linear-gradient(to right,#fff 35%,#fff0) left -2px top/2.6rem 100% no-repeat loc
 linear-gradient(to left,#fff 35%,#fff0) right -2px top/2.6rem 100% no-repeat local,\
 linear-gradient(to right,#1c273340,#1c273300) left/.8rem 100% no-repeat scroll,\
 linear-gradient(to left,#1c273340,#1c273300) right/.8rem 100% no-repeat scroll}\
+.many{max-height:34rem;overflow-y:auto}.many th{position:sticky;top:0;background:#fff;z-index:1}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.875rem;white-space:nowrap}\
 th,td{padding:.28rem .75rem;text-align:right;border-bottom:1px solid var(--line)}\
 th{color:var(--soft);font-weight:600;vertical-align:bottom;white-space:normal}td.l,th.l{text-align:left}\
@@ -47,11 +48,14 @@ position:sticky;left:0;width:max-content;color:var(--soft);font-size:.85rem}}\
 .scroll th:first-child,.scroll td:first-child{position:sticky;left:0;background:#fff;max-width:45vw;white-space:normal}\
 td.wrap{min-width:13rem}}\
 @media print{body{max-width:none;padding:0;font-size:9.5pt}.wide svg,svg.plot.own{min-width:0}\
-.scroll,.wide{overflow:visible;background:none}.wide::before{display:none!important}pre{white-space:pre-wrap;\
+.scroll,.wide{overflow:visible;background:none;max-height:none}.wide::before{display:none!important}pre{white-space:pre-wrap;\
 overflow-wrap:anywhere}td.wrap{min-width:9rem}h2,h3,h2+p,p:has(+.scroll),p:has(+.figures){break-after:avoid}\
 tr,.key,.tile{break-inside:avoid}table{font-size:8pt}th,td{padding:.2rem .45rem}td.l{white-space:normal}\
 .figures{grid-template-columns:1fr 1fr;gap:1rem 1.6rem}.figures th,.figures td{padding:.15rem .3rem}\
 .figures>figure:only-child{grid-column:1/-1;max-width:30rem}details{display:none}}";
+
+/// Maximum number of rows of a table that does not scroll.
+const MOST_ROWS: usize = 25;
 
 /// A prominent number.
 #[derive(Clone, Debug)]
@@ -102,6 +106,11 @@ impl Page {
         self.out += &format!("<p class=\"soft\">{}</p>\n", escape(words));
     }
 
+    /// Adds HTML as it is, such as a script.
+    pub fn html(&mut self, html: &str) {
+        self.out += html;
+    }
+
     /// Adds figures side by side.
     pub fn tiles(&mut self, tiles: &[Tile]) {
         self.out += "<div class=\"tiles\">\n";
@@ -114,9 +123,10 @@ impl Page {
         self.out += "</div>\n";
     }
 
-    /// Adds a table, which scrolls if it is too wide.
+    /// Adds a table, which scrolls if it is too wide or has more than 25 rows.
     pub fn table(&mut self, table: &Table) {
-        self.out += &format!("<div class=\"scroll\">{}</div>\n", table.html());
+        let class = if table.rows() > MOST_ROWS { "scroll many" } else { "scroll" };
+        self.out += &format!("<div class=\"{class}\">{}</div>\n", table.html());
     }
 
     /// Adds a table that is folded under `summary`. Printed pages leave out the table.

@@ -55,6 +55,11 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Returns the number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
     fn widths(&self) -> Vec<usize> {
         let width = |(at, (name, _)): (usize, &(String, Align))| {
             let cells = self.rows.iter().map(|row| row[at].chars().count());

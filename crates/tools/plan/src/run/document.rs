@@ -1,5 +1,6 @@
 //! The JSON document of `--json`. The tables of the text show parts of this document.
 
+use super::hops::Names;
 use super::over_seeds::{Measured, OverSeeds, merged};
 use super::phases::Phases;
 pub use super::rows::{
@@ -318,7 +319,7 @@ impl SimReport {
             bytes_per_s: report.throughput(),
             fairness: fairness(report),
             hosts,
-            streams: streams(planned, report),
+            streams: streams(planned, results),
             flows: flows::rows(report, &named),
             eliminations,
             policings,
@@ -405,8 +406,9 @@ impl SimReport {
     }
 }
 
-fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
-    let listener = |found: &ListenerReport| Listener {
+fn streams(planned: &Planned, results: &Results) -> Vec<Stream> {
+    let (report, names) = (&results.report, Names::new(planned));
+    let listener = |id: StreamId, at: usize, found: &ListenerReport| Listener {
         station: planned.stations[found.station].clone(),
         arrived: found.arrived,
         lost: found.lost,
@@ -414,14 +416,16 @@ fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
         duplicates: found.duplicates,
         overtaken: found.overtaken,
         latency_ns: found.latency.summary().into(),
+        time: results.hops.as_ref().and_then(|hops| Some(names.time(hops.listener(id, at)?))),
     };
     let stream_row = |(name, id): &(String, StreamId)| {
         let found = report.stream(*id)?;
+        let listeners = found.listeners.iter().enumerate();
         Some(Stream {
             name: name.clone(),
             sent: found.sent,
             backlog_bytes: found.backlog_bytes,
-            listeners: found.listeners.iter().map(listener).collect(),
+            listeners: listeners.map(|(at, own)| listener(*id, at, own)).collect(),
         })
     };
     planned.streams.iter().filter_map(stream_row).collect()

@@ -2,6 +2,8 @@
 //! combination of a sweep. Each fills one JSON document, from which text and page are made.
 
 pub mod document;
+pub mod hops;
+mod hops_text;
 mod live;
 mod once;
 pub mod over_seeds;
@@ -22,6 +24,7 @@ pub use once::once;
 pub use parts::RunTables;
 use pool::Extras;
 pub use resume::Resume;
+pub(crate) use simulate::in_ns;
 pub use simulate::{Failed, RunOptions};
 
 /// Callbacks for stop and progress of a run.

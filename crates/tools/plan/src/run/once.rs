@@ -41,6 +41,7 @@ pub fn once(
         requirements: Vec::new(),
         interrupted: !is_done,
         part_failed: None,
+        hops: None,
     };
     let document = SimReport::new("", planned, &results);
     let commands = std::mem::take(&mut collector.0.borrow_mut().0);

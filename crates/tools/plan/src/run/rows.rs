@@ -1,5 +1,6 @@
 //! The parts of the JSON document of `--json`.
 
+use super::hops::StreamTime;
 use crate::Recording;
 use crate::simulate::requirements;
 use schemars::JsonSchema;
@@ -67,6 +68,10 @@ pub struct Listener {
     pub overtaken: u64,
     /// Latency of the frames in `arrived`.
     pub latency_ns: SimLatency,
+    /// Where the frames in `arrived` spent their time, without those that more than 64 later frames
+    /// overtook. Only of the first run, and not of sweeps.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<StreamTime>,
 }
 
 impl Stream {

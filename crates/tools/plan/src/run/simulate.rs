@@ -5,6 +5,7 @@ use crate::Planned;
 use crate::recorded;
 use crate::simulate::limits::{Assumptions, Row};
 use crate::simulate::requirements::{self, Deadlines};
+use crate::simulate::stream_hops::StreamHops;
 use crate::simulate::{Observers, OutputFiles, Outputs, PageLabels, PagePhases, Shared};
 use report::Failure;
 use report::document::INTERRUPTED;
@@ -114,9 +115,9 @@ impl Observer for CommandCounter {
     }
 }
 
-/// Converts picoseconds by stage to nanoseconds per command. The sum of the parts is exactly the
+/// Converts picoseconds by stage to nanoseconds per command or frame. The sum of the parts is exactly the
 /// total, because each part is the difference of two sums.
-pub fn in_ns(ps: [u128; STAGES], count: u64) -> [u64; STAGES] {
+pub fn in_ns<const N: usize>(ps: [u128; N], count: u64) -> [u64; N] {
     let mut sum = 0;
     let mut before = 0;
     ps.map(|ps| {
@@ -176,6 +177,8 @@ pub struct Results {
     pub interrupted: bool,
     /// The reason why the part of the simulation is incomplete.
     pub part_failed: Option<String>,
+    /// Hops of streams; `None` unless outputs are requested and there are streams.
+    pub hops: Option<StreamHops>,
 }
 
 /// Returns the plan's remarks on a run.
@@ -239,7 +242,9 @@ pub fn simulate_plan(
     let commands = Rc::try_unwrap(commands).expect("the world is gone").into_inner();
     let requirements = requirements(&report);
     let part_failed = part.and_then(|part| part.0.borrow_mut().finish());
-    Ok(Results { report, commands, limits, requirements, interrupted: !is_done, part_failed })
+    let hops = outputs.and_then(Outputs::into_hops);
+    let interrupted = !is_done;
+    Ok(Results { report, commands, limits, requirements, interrupted, part_failed, hops })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::document::{
     Credit, Listener, Port, PortClass, Replayed, SimLatency, SimLink, SimPush, SimReport,
     SimSegment, SimTunnel, Stream, World,
 };
+use super::hops_text;
 use super::over_seeds::OverSeeds;
 use crate::simulate::{clocks, flows as bulk, handled, requirements};
 use report::Align::{Left, Right};
@@ -55,12 +56,14 @@ pub fn text(document: &SimReport) -> String {
     if document.hosts.is_empty() {
         let all = streams(document) + &flows(document);
         out += all.trim_start_matches('\n');
+        out += &hops_text::text(document);
         out += &handled(document);
         out += &ports(document);
     } else {
         out += &hosts(document);
         out += &streams(document);
         out += &flows(document);
+        out += &hops_text::text(document);
         out += &handled(document);
         out += &ports(document);
         out += &segments(document);

@@ -13,6 +13,7 @@ pub mod page;
 pub mod places;
 pub mod report_data;
 pub mod requirements;
+pub mod stream_hops;
 #[cfg(test)]
 mod tests;
 pub mod timeline;

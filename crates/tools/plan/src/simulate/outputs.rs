@@ -6,6 +6,7 @@ use super::limits::{self, Assumptions, Row, Waits};
 use super::page::{PageLabels, Subject, page};
 use super::report_data::ReportData;
 use super::requirements;
+use super::stream_hops::StreamHops;
 use super::timeline::{Chosen, PortTimeline, Timelines};
 use super::trace::TraceFiles;
 use super::{Observers, Shared};
@@ -42,6 +43,7 @@ pub struct Outputs {
     capture: Option<Shared<Capture>>,
     data: Option<Shared<ReportData>>,
     copies: Option<Shared<AllCopies>>,
+    hops: Option<Shared<StreamHops>>,
     timelines: Option<Shared<Timelines>>,
     ports: Vec<PortTimeline>,
     page: Option<Target>,
@@ -79,6 +81,7 @@ impl Outputs {
             capture: capture.transpose()?.map(Shared::new),
             data,
             copies: files.report.as_ref().map(|_| Shared::new(AllCopies::new(config))),
+            hops: StreamHops::new(config).map(Shared::new),
             page: files.report.clone(),
             _folder: folder,
         })
@@ -101,6 +104,7 @@ impl Outputs {
             config,
             report: &run.report,
             data: &data,
+            hops: None,
             copies: &AllCopies::new(config),
             ports: &[],
             waits: &Waits::new(config, &Assumptions::default()),
@@ -117,9 +121,15 @@ impl Outputs {
         all.extend(self.trace.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         all.extend(self.capture.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         all.extend(self.data.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
+        all.extend(self.hops.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         all.extend(self.copies.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         all.extend(self.timelines.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
         Box::new(Observers(all))
+    }
+
+    /// Returns the hops of streams, after the simulation.
+    pub fn into_hops(self) -> Option<StreamHops> {
+        Some(self.hops?.0.take())
     }
 
     /// Closes the files at the end of virtual time. `done`: whether the workloads have ended.
@@ -167,11 +177,13 @@ impl Outputs {
             (0..config.hosts.len()).map(|host| trace.paths(host)).collect()
         });
         let traces: Vec<Vec<PathBuf>> = traces.unwrap_or_default();
+        let hops = self.hops.as_ref().map(|hops| hops.0.borrow());
         let subject = Subject {
             words,
             config,
             report,
             data: &data.0.borrow(),
+            hops: hops.as_deref(),
             copies: &copies.0.borrow(),
             ports: &self.ports,
             waits: &self.waits.0.borrow(),

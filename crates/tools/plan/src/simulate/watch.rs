@@ -1,6 +1,7 @@
 //! Observers that combine other observers.
 
 use node::faults::Fault;
+use sim::ethernet::{Frame, LineEvent, Transmission};
 use sim::measure::{CommandRecord, Observer, Point, PortSample};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -62,6 +63,9 @@ pass_on! {
     fault(at: Instant, point: Point, fault: &Fault);
     command(record: &CommandRecord);
     ethernet_frame(at: Instant, point: Point, bytes: &[u8]);
+    line(at: Instant, point: Point, event: &LineEvent);
+    delivered(at: Instant, point: Point, sent: &Transmission);
+    arrival(at: Instant, station: usize, frame: &Frame);
     mpacket(at: Instant, point: Point, bytes: &[u8]);
     port(at: Instant, wire: Point, sample: &PortSample<'_>);
 }

@@ -1,7 +1,7 @@
 //! The trait through which traces and captures receive events.
 
 use super::{Breakdown, PortSample};
-use crate::ethernet::{Frame, LineEvent};
+use crate::ethernet::{Frame, LineEvent, Transmission};
 use node::faults::Fault;
 use nvme::initiator::Op;
 use wire::Instant;
@@ -78,6 +78,9 @@ pub trait Observer {
 
     /// A frame or fragment begins on a wire, or is interrupted.
     fn line(&mut self, at: Instant, point: Point, event: &LineEvent) {}
+
+    /// A frame, or its header if the receiver is a cut-through bridge, has passed a wire at `at`.
+    fn delivered(&mut self, at: Instant, point: Point, sent: &Transmission) {}
 
     /// A frame of a stream, or a copy of it, has arrived at a listener: the station with the number
     /// `station`.

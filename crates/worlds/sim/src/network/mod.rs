@@ -372,7 +372,9 @@ impl CableDirection {
         let due = self.cable.next().filter(|due| *due <= context.now)?;
         let cable::Output::Deliver(sent) = self.cable.poll(context.now) else { return None };
         if let Some(observer) = &mut *context.observer {
-            self.recorder.delivered(Point::Wire(number as u16), &sent, observer.as_mut());
+            let point = Point::Wire(number as u16);
+            self.recorder.delivered(point, &sent, observer.as_mut());
+            observer.delivered(due, point, &sent);
         }
         Some((due, sent))
     }

@@ -1,6 +1,6 @@
 //! The clock section of the page: offsets over time, errors of gate edges, measured latencies.
 
-use super::Subject;
+use super::{StreamRow, Subject};
 use crate::simulate::clocks::{self, signed};
 use report::Align::{Left, Right};
 use report::{Axis, Page, Plot, Scale, Table, round_time, time};
@@ -135,7 +135,7 @@ fn measured(page: &mut Page, subject: &Subject<'_>) {
         ("clocks apart by up to", Right),
     ]);
     let mut any = false;
-    for (name, _, own) in subject.words.stream_rows(subject.report) {
+    for StreamRow { name, own, .. } in subject.words.stream_rows(subject) {
         let ends = |range: fn(&sim::network::MeasuredSample) -> [i64; 2]| {
             let least = own.measured.iter().map(|sample| range(sample)[0]).min()?;
             Some((least, own.measured.iter().map(|sample| range(sample)[1]).max()?))

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod copies;
+mod explore;
 mod gates;
 mod latency;
 mod overview;
@@ -14,6 +15,7 @@ use super::copies::AllCopies;
 use super::limits::{Row, Waits};
 use super::report_data::ReportData;
 use super::requirements;
+use super::stream_hops::{StreamHops, urgency};
 use super::timeline::PortTimeline;
 use crate::run::document::World;
 use report::Failure;
@@ -22,8 +24,13 @@ use sim::Config;
 use sim::ethernet::traffic::StreamId;
 use sim::measure::{Op, Pushed, Summary};
 use sim::network::{ListenerReport, StreamReport};
-use sim::world::{HostReport, Report};
+use sim::world::{HostReport, LinkReport, Report};
+use std::cmp::Reverse;
 use std::path::PathBuf;
+use wire::Duration;
+
+/// Maximum number of links with a bar.
+const MOST_LINKS: usize = 60;
 
 /// Title, plan and names for the page.
 pub struct PageLabels<'a> {
@@ -49,24 +56,43 @@ pub struct PageLabels<'a> {
     pub phases: Option<&'a PagePhases>,
 }
 
+/// A stream at one of its listeners.
+struct StreamRow<'a> {
+    /// Name of the stream, followed by the station if it has several listeners.
+    name: String,
+    stream: &'a StreamReport,
+    own: &'a ListenerReport,
+    /// Index of the listener.
+    listener: usize,
+    latency: Summary,
+    /// The deadline less the longest latency.
+    margin_ns: Option<i64>,
+}
+
 impl PageLabels<'_> {
-    /// Returns each stream at each of its listeners, with its name: that of the stream, followed by
-    /// the station if there are several.
-    fn stream_rows<'r>(
-        &self,
-        report: &'r Report,
-    ) -> Vec<(String, &'r StreamReport, &'r ListenerReport)> {
+    /// Returns each stream at each of its listeners, the most urgent first.
+    fn stream_rows<'r>(&self, subject: &Subject<'r>) -> Vec<StreamRow<'r>> {
+        let report = subject.report;
         let named = self.streams.iter().filter_map(|(name, id)| Some((name, report.stream(*id)?)));
         let rows = named.flat_map(|(name, stream)| {
-            stream.listeners.iter().map(move |own| {
+            let StreamId { station, number } = stream.stream;
+            let sender = &subject.config.network.stations[usize::from(station)];
+            let traffic = &sender.traffic[usize::from(number)];
+            stream.listeners.iter().enumerate().map(move |(listener, own)| {
                 let name = match stream.listeners.len() {
                     1 => name.clone(),
                     _ => (self.named)(&format!("{name} at station {}", own.station)),
                 };
-                (name, stream, own)
+                let latency = own.latency.summary();
+                let margin = |deadline: Duration| deadline.as_ns() as i64 - latency.max_ns as i64;
+                let deadline = traffic.listeners[listener].deadline.filter(|_| own.arrived > 0);
+                let margin_ns = deadline.map(margin);
+                StreamRow { name, stream, own, listener, latency, margin_ns }
             })
         });
-        rows.collect()
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_cached_key(|row| urgency(row.margin_ns, row.latency.max_ns));
+        rows
     }
 }
 
@@ -95,6 +121,8 @@ pub struct Subject<'a> {
     pub report: &'a Report,
     /// Data that the observers collected.
     pub data: &'a ReportData,
+    /// Hops and causes of streams.
+    pub hops: Option<&'a StreamHops>,
     /// The copies of streams on their paths.
     pub copies: &'a AllCopies,
     /// The ports over time, most important first.
@@ -137,6 +165,7 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     if !subject.limits.is_empty() {
         limits(&mut page, subject);
     }
+    explore::script(&mut page, subject);
     if !subject.words.plan.is_empty() {
         page.section("The plan");
         page.preformatted(subject.words.plan);
@@ -161,7 +190,13 @@ fn links(page: &mut Page, subject: &Subject<'_>) {
         page.text(&format!("How much of the time each direction was busy{when}."));
     }
     let busy = report.links.iter().filter(|link| link.load.packets > 0);
-    let bars: Vec<(String, String, f64)> = busy
+    let mut busy: Vec<&LinkReport> = busy.collect();
+    if busy.len() > MOST_LINKS {
+        busy.sort_by_key(|link| Reverse(link.utilisation_ppm));
+        page.note(&format!("The busiest {MOST_LINKS} of {}.", busy.len()));
+    }
+    let bars: Vec<(String, String, f64)> = busy[..busy.len().min(MOST_LINKS)]
+        .iter()
         .map(|link| {
             let share = link.utilisation_ppm as f64 / 1e6;
             let text = match share * 100.0 {

@@ -7,7 +7,7 @@ use crate::simulate::report_data::{Kind, ReportData};
 use report::latency::Latency;
 use report::{Page, Tile, time};
 use sim::measure::Op;
-use sim::network::{ListenerReport, StreamReport};
+use sim::network::StreamReport;
 
 /// Adds the figures of all commands, or of all configuration reads.
 pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
@@ -61,11 +61,10 @@ fn streams(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
     let Subject { report, words, .. } = subject;
     let arrived: u64 = report.streams.iter().map(StreamReport::arrived).sum();
     tiles.push(tile(arrived.to_string(), "frames of streams arrived"));
-    let max = |own: &ListenerReport| own.latency.summary().max_ns;
-    let longest = words.stream_rows(report).into_iter().max_by_key(|(.., own)| max(own));
-    if let Some((name, _, own)) = longest {
-        let name = format!("longest observed: stream {name}");
-        tiles.push(tile(time(max(own) as f64), &name));
+    let rows = words.stream_rows(subject);
+    if let Some(row) = rows.iter().max_by_key(|row| row.latency.max_ns) {
+        let name = format!("longest observed: stream {}", row.name);
+        tiles.push(tile(time(row.latency.max_ns as f64), &name));
     }
 }
 

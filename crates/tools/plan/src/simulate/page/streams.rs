@@ -1,9 +1,9 @@
 //! Requirements and streams.
 
-use super::Subject;
+use super::{StreamRow, Subject};
+use crate::simulate::limits::signed_time;
 use crate::simulate::{flows, handled, requirements};
-use report::{Align, Axis, Page, Plot, Scale, Table, time};
-use sim::network::{ListenerReport, StreamReport};
+use report::{Align, Axis, Column, Page, Plot, Scale, Table, time};
 
 /// Adds the requirements of the plan, and overloads.
 pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
@@ -21,7 +21,9 @@ pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
         "The largest observed values of this run; another run may show larger ones. A frame that \
          is lost, or still on its way after its deadline, is late.",
     );
-    page.table(&requirements::table(subject.requirements));
+    let mut rows = subject.requirements.to_vec();
+    rows.sort_by_key(|row| row.holds);
+    page.table(&requirements::table(&rows));
 }
 
 /// Adds the largest values of other phases.
@@ -46,9 +48,13 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     page.section("Streams");
     page.text(
         "From the application of the sender to that of the receiver. Backlog is the most that was \
-         on the way at once.",
+         on the way at once. Streams with the least margin to their deadline come first, then \
+         those with the longest latency.",
     );
-    page.table(&table(words.stream_rows(report)));
+    let rows = words.stream_rows(subject);
+    page.html("<div id=\"streams\">\n");
+    page.table(&table(&rows));
+    page.html("</div>\n");
 }
 
 /// Adds the results of flows over TCP. The plot has the first [`LINES`] of them.
@@ -99,29 +105,30 @@ pub(super) fn handled(page: &mut Page, subject: &Subject<'_>) {
     }
 }
 
-fn table(rows: Vec<(String, &StreamReport, &ListenerReport)>) -> Table {
+fn table(rows: &[StreamRow<'_>]) -> Table {
     use Align::{Left, Right};
-    let mut table = Table::new(&[
-        ("stream", Left),
-        ("sent", Right),
-        ("arrived", Right),
-        ("lost", Right),
-        ("min", Right),
-        ("median", Right),
-        ("99 %", Right),
-        ("99.9 %", Right),
-        ("max", Right),
-        ("max − min", Right),
-        ("backlog", Right),
-    ]);
-    for (name, stream, own) in rows {
-        let s = own.latency.summary();
-        let counts = [stream.sent, own.arrived, own.lost].map(|count| count.to_string());
-        let times = [s.min_ns, s.p50_ns, s.p99_ns, s.p99_9_ns, s.max_ns, s.max_ns - s.min_ns];
-        let backlog = format!("{} B", stream.backlog_bytes);
-        let cells = std::iter::once(name).chain(counts);
-        let cells = cells.chain(times.map(|ns| time(ns as f64))).chain([backlog]);
-        table.row(cells.collect());
-    }
-    table
+    let columns: [Column<StreamRow<'_>>; 13] = [
+        ("stream", Left, |row| row.name.clone()),
+        ("margin", Right, |row| row.margin_ns.map_or("-".into(), margin)),
+        ("sent", Right, |row| row.stream.sent.to_string()),
+        ("arrived", Right, |row| row.own.arrived.to_string()),
+        ("lost", Right, |row| row.own.lost.to_string()),
+        ("min", Right, |row| span(row.latency.min_ns)),
+        ("mean", Right, |row| span(row.latency.mean_ns)),
+        ("median", Right, |row| span(row.latency.p50_ns)),
+        ("99 %", Right, |row| span(row.latency.p99_ns)),
+        ("99.9 %", Right, |row| span(row.latency.p99_9_ns)),
+        ("max", Right, |row| span(row.latency.max_ns)),
+        ("max − min", Right, |row| span(row.latency.max_ns - row.latency.min_ns)),
+        ("backlog", Right, |row| format!("{} B", row.stream.backlog_bytes)),
+    ];
+    Table::from_rows(&columns, rows)
+}
+
+fn span(ns: u64) -> String {
+    time(ns as f64)
+}
+
+fn margin(ns: i64) -> String {
+    signed_time(i128::from(ns) * 1000)
 }

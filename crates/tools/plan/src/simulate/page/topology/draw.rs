@@ -144,8 +144,10 @@ fn lines(picture: &Picture, boxes: &BTreeMap<Node, Rect>, rows: &Rows) -> Vec<Li
 
 /// Returns a line from a box to the next one in its row.
 fn straight(a: &Rect, b: &Rect) -> Vec<Point> {
-    let (left, right) = if a.middle.0 < b.middle.0 { (a, b) } else { (b, a) };
-    vec![(left.right(), left.middle.1), (right.left(), right.middle.1)]
+    match a.middle.0 < b.middle.0 {
+        true => vec![(a.right(), a.middle.1), (b.left(), b.middle.1)],
+        false => vec![(a.left(), a.middle.1), (b.right(), b.middle.1)],
+    }
 }
 
 /// Returns a line between two boxes of a row that passes above the boxes between them.
@@ -161,7 +163,8 @@ fn path(out: &mut String, edge: &Edge, line: &Line) {
     let points: Vec<String> = line.points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
     let _ = write!(
         out,
-        "<polyline points=\"{}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{wide}\"/>",
+        "<polyline{} points=\"{}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{wide}\"/>",
+        edge.mark(),
         points.join(" ")
     );
 }
@@ -183,19 +186,15 @@ fn words(out: &mut String, label: &Rect, words: &str) {
 }
 
 fn node_box(out: &mut String, rect: &Rect, node: Node, words: &[String]) {
-    let fill = match node {
-        Node::Host(_) => "#dcebf5",
-        Node::Station(_) => "#f4f6f8",
-        Node::Bridge(_) => "#e2f2ec",
-        Node::Drive(..) => "#fbe9dd",
-    };
     let ((x, _), (width, height)) = (rect.middle, rect.size);
     let _ = write!(
         out,
-        "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"5\" \
-         fill=\"{fill}\" stroke=\"#5b6875\"/>",
+        "<g{}><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"5\" \
+         fill=\"{}\" stroke=\"#5b6875\"/>",
+        node.mark(),
         rect.left(),
-        rect.top()
+        rect.top(),
+        node.fill()
     );
     for (number, words) in words.iter().enumerate() {
         let style = if number == 0 { " style=\"font-weight:600;fill:#1c2733\"" } else { "" };
@@ -206,4 +205,5 @@ fn node_box(out: &mut String, rect: &Rect, node: Node, words: &[String]) {
             escape(words)
         );
     }
+    *out += "</g>";
 }

@@ -2,7 +2,9 @@
 //! bottom.
 
 mod draw;
+mod map;
 mod place;
+mod spread;
 #[cfg(test)]
 mod tests;
 
@@ -11,11 +13,14 @@ use draw::Drawing;
 use report::time;
 use sim::Config;
 use sim::ethernet::Rate;
-use sim::network::CableEnd;
+use sim::network::{CableEnd, Place};
 use sim::pcie::LinkConfig;
 use sim::transport::TransportConfig;
 use sim::world::Attached;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of boxes in a row. Larger networks are drawn in two dimensions.
+const MOST_BOXES: usize = 24;
 
 /// A box of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +39,8 @@ struct Edge {
     words: String,
     /// Whether the line is a cable, which is drawn thick.
     cable: bool,
+    /// Number of the cable in the network.
+    number: Option<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +53,23 @@ struct Picture {
 /// Draws the picture.
 pub(super) fn svg(config: &Config, named: &dyn Fn(&str) -> String) -> String {
     let picture = Picture::new(config, named);
+    if is_map(config) {
+        return map::svg(&picture);
+    }
     Drawing::new(&picture).svg(&picture)
+}
+
+/// Returns whether the picture is in two dimensions, for the page's script.
+pub(super) fn is_map(config: &Config) -> bool {
+    config.network.bridges.len().max(config.network.stations.len()) > MOST_BOXES
+}
+
+/// Returns the short name of a node for the page's script.
+pub(super) fn mark(place: Place) -> String {
+    match place {
+        Place::Station(station) => format!("s{station}"),
+        Place::Bridge(bridge) => format!("b{bridge}"),
+    }
 }
 
 fn pcie(link: &LinkConfig) -> String {
@@ -81,7 +104,13 @@ impl Picture {
             if let Attached::Direct(drive) = &host_config.attached {
                 picture.drive(host, 0, &drive.serial, drive.size);
                 let (a, b) = (Node::Host(host), Node::Drive(host, 0));
-                picture.edges.push(Edge { a, b, words: pcie(&host_config.link), cable: true });
+                picture.edges.push(Edge {
+                    a,
+                    b,
+                    words: pcie(&host_config.link),
+                    cable: true,
+                    number: None,
+                });
             }
         }
         for (number, (station, level)) in network.stations.iter().zip(level_of).enumerate() {
@@ -167,7 +196,7 @@ impl Picture {
     /// Adds a line between two boxes, once for any number of links.
     fn edge(&mut self, a: Node, b: Node, words: String) {
         if !self.edges.iter().any(|edge| (edge.a, edge.b) == (a, b)) {
-            self.edges.push(Edge { a, b, words, cable: false });
+            self.edges.push(Edge { a, b, words, cable: false, number: None });
         }
     }
 
@@ -179,7 +208,7 @@ impl Picture {
         let wires = places::wires(&config.network);
         for (number, cable) in config.network.cables.iter().enumerate() {
             let (a, b, words) = (node(cable.a), node(cable.b), rate(wires[2 * number].1));
-            self.edges.push(Edge { a, b, words, cable: true });
+            self.edges.push(Edge { a, b, words, cable: true, number: Some(number) });
         }
     }
 
@@ -219,6 +248,25 @@ impl Picture {
 }
 
 impl Node {
+    /// Returns the attribute by which the page's script finds the node.
+    fn mark(self) -> String {
+        let place = match self {
+            Self::Station(station) => Place::Station(station),
+            Self::Bridge(bridge) => Place::Bridge(bridge),
+            Self::Host(_) | Self::Drive(..) => return String::new(),
+        };
+        format!(" data-n=\"{}\"", mark(place))
+    }
+
+    fn fill(self) -> &'static str {
+        match self {
+            Self::Host(_) => "#dcebf5",
+            Self::Station(_) => "#f4f6f8",
+            Self::Bridge(_) => "#e2f2ec",
+            Self::Drive(..) => "#fbe9dd",
+        }
+    }
+
     fn kind(self) -> &'static str {
         match self {
             Self::Host(_) => "host",
@@ -230,6 +278,11 @@ impl Node {
 }
 
 impl Edge {
+    /// Returns the attribute by which the page's script finds the cable.
+    fn mark(&self) -> String {
+        self.number.map_or_else(String::new, |number| format!(" data-c=\"{number}\""))
+    }
+
     fn other(&self, node: Node) -> Option<Node> {
         match (self.a == node, self.b == node) {
             (true, _) => Some(self.b),
