@@ -207,10 +207,8 @@ impl World {
                         bridge.handle(self.now, bridge::Input::Frame { port, transmission });
                     } else {
                         let node = if number < 2 { 1 - number } else { number - 2 };
-                        self.nics[node].handle(
-                            self.now,
-                            nic::Input::FromLine { port: 0, transmission: transmission },
-                        );
+                        let arrived = nic::Input::FromLine { port: 0, transmission };
+                        self.nics[node].handle(self.now, arrived);
                     }
                 }
             }
