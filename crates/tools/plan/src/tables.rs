@@ -378,6 +378,7 @@ const TRAFFIC: Table = &[&[
     key("burst", Number(1, 100_000)),
     key("start", Time(LONG)),
     key("stop", Time(SPAN)),
+    key("babbles", List(&Form(<(Instant, Instant)>::check))),
     key("clock", Word(&["node", "true"])),
     key("priority", PRIORITY),
     key("vlan", Number(0, 4094)),

@@ -98,6 +98,10 @@ impl Layout {
             both(intervals::jitter(section, &pattern), intervals::on_off(section))?;
         let (start, stop) = intervals::span(section)?;
         let priority = section.get("priority").unwrap_or(0);
+        let babbles = section.parsed_list("babbles", <(Instant, Instant)>::parse);
+        if let Some(pair) = babbles.windows(2).find(|pair| pair[0].0.1 > pair[1].0.0) {
+            return Err(pair[1].1.fail("babbles: expected each span after the one before"));
+        }
         // A seed that the plan does not give is set later together with all other seeds.
         let config = TrafficConfig {
             listeners: self.with_paths(section, from, &others, paths)?,
@@ -110,6 +114,7 @@ impl Layout {
             start,
             stop,
             own_clock: section.text("clock") != Some("true"),
+            babbles: babbles.into_iter().map(|(span, _)| span).collect(),
             ..TrafficConfig::new(others[0], length, priority, pattern)
         };
         let tree = paths.wiring.tree_of(from, &config);

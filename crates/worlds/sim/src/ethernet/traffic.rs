@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use tsn::{Clock, LocalTime};
-use wire::{Duration, Instant};
+use wire::{Duration, Instant, earliest};
 
 use super::frame::{FCS, Frame, HEADER, MINIMUM, Mac, TAG};
 use super::recorded::{Recording, Replay};
@@ -149,6 +149,10 @@ pub struct Config {
     pub stop: Option<Instant>,
     /// Whether `start`, `stop` and intervals are times of the sender's clock.
     pub own_clock: bool,
+    /// Times in which the source also creates a frame every `line_time`, in order.
+    pub babbles: Vec<(Instant, Instant)>,
+    /// The time that a frame takes on the sender's line, gap included.
+    pub line_time: Duration,
     /// Seed of random intervals.
     pub seed: u64,
     /// ID of the first frame.
@@ -182,6 +186,8 @@ pub struct Source {
     /// Frames left in the present burst.
     left: u32,
     made: u64,
+    /// The earliest time of the next frame as a babbling source.
+    babbled: Instant,
     /// Whether the source was polled.
     begun: bool,
 }
@@ -213,6 +219,7 @@ impl Source {
             late: Duration::ZERO,
             left: config.burst,
             made: 0,
+            babbled: Instant::ZERO,
             begun: false,
             config,
         };
@@ -243,21 +250,41 @@ impl Source {
             Some(clock) => clock.global(LocalTime::from_ps(at.as_ps() as i64)),
             None => at,
         };
-        match self.next {
-            Some(at) if global(at + self.late) <= now => {
-                let id = self.config.first_id + self.made;
-                self.made += 1;
+        let due = self.next.map(|at| global(at + self.late));
+        match (self.next, due) {
+            (Some(at), Some(due)) if due <= now => {
                 self.left -= 1;
-                let bytes = self.bytes.slice(..self.length);
+                let length = self.length;
                 if self.left == 0 {
                     self.left = self.config.burst;
                     let next = self.following(at);
                     self.schedule(next);
                 }
-                Output::Frame(Frame::new(id, bytes, self.config.priority, now))
+                Output::Frame(self.frame(length, now))
             }
-            next => Output::Timeout(next.map(|at| global(at + self.late))),
+            _ => match self.babble() {
+                Some(at) if at <= now => {
+                    self.babbled = at + self.config.line_time;
+                    Output::Frame(self.frame(self.bytes.len(), now))
+                }
+                at => Output::Timeout(earliest([due, at])),
+            },
         }
+    }
+
+    fn frame(&mut self, length: usize, now: Instant) -> Frame {
+        let id = self.config.first_id + self.made;
+        self.made += 1;
+        Frame::new(id, self.bytes.slice(..length), self.config.priority, now)
+    }
+
+    /// When the next frame of a babbling source is due.
+    fn babble(&self) -> Option<Instant> {
+        let spans = self.config.babbles.iter();
+        spans
+            .map(|(from, until)| (self.babbled.max(*from), until))
+            .find(|(at, until)| at < until)
+            .map(|(at, _)| at)
     }
 
     /// Skips the frames that were due before `local`, the first reading of the clock.

@@ -8,6 +8,7 @@ use super::record::Recorder;
 use super::routes::Path;
 use super::wiring::Wiring;
 use crate::ethernet::cable::{self, Delivery, Faults};
+use crate::ethernet::frame::{GAP, PREAMBLE, TAG};
 use crate::ethernet::nic::{Outputs, Tagging};
 use crate::ethernet::streams::Handling;
 use crate::ethernet::traffic::{self, OnOff, Pattern, StreamId};
@@ -162,6 +163,9 @@ pub struct TrafficConfig {
     /// Whether times are by the station's own clock, if the station has one. Otherwise they are in
     /// true time.
     pub own_clock: bool,
+    /// Times in which the stream also sends frames without pause, as from a faulty application; in
+    /// order.
+    pub babbles: Vec<(Instant, Instant)>,
     /// Seed of random intervals.
     pub seed: u64,
 }
@@ -184,6 +188,7 @@ impl TrafficConfig {
             start,
             stop,
             own_clock: true,
+            babbles: Vec::new(),
             seed,
         }
     }
@@ -358,6 +363,14 @@ impl TrafficConfig {
         self.group.or_else(|| own.then(|| Mac::group(id)))
     }
 
+    /// The time that a frame takes on the line of the sender's first port, gap included.
+    fn line_time(&self, id: StreamId, network: &NetworkConfig) -> Duration {
+        let tag = network.stream_tag(id).map_or(0, |_| TAG);
+        let port = &network.stations[usize::from(id.station)].ports[0];
+        let bytes = PREAMBLE + self.length + tag + usize::from(port.security) + GAP;
+        port.rate.duration(bytes)
+    }
+
     pub(super) fn source(&self, id: StreamId, network: &NetworkConfig) -> traffic::Config {
         traffic::Config {
             source: network.mac(id.station.into()),
@@ -371,6 +384,8 @@ impl TrafficConfig {
             start: self.start,
             stop: self.stop,
             own_clock: self.own_clock,
+            babbles: self.babbles.clone(),
+            line_time: self.line_time(id, network),
             seed: self.seed,
             first_id: id.first_frame(),
         }

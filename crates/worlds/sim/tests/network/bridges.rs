@@ -219,6 +219,8 @@ fn source(port: u32, pattern: Pattern, length: usize) -> Source {
         start: Instant::ZERO,
         stop: Some(Instant::from_ns(10_000_000)),
         seed: 3,
+        babbles: Vec::new(),
+        line_time: Duration::ZERO,
         first_id: u64::from(port) << 32,
     })
 }

@@ -21,6 +21,8 @@ fn config(pattern: Pattern) -> traffic::Config {
         start: Instant::from_ns(7_000),
         stop: Some(Instant::from_ns(2_000_000_000)),
         seed: 5,
+        babbles: Vec::new(),
+        line_time: Duration::from_us(10),
         first_id: 0,
     }
 }
@@ -127,4 +129,18 @@ fn recording_is_sent_once_or_repeats_after_its_mean_interval() {
     assert_eq!(replayed(false), [(7, 64), (37, 60), (47, 64)]);
     let expected = [(7, 64), (37, 60), (47, 64), (67, 64), (97, 60), (107, 64), (127, 64)];
     assert_eq!(replayed(true), expected);
+}
+
+/// Besides its own frames, a source that babbles creates one per line time.
+#[test]
+fn a_babbling_source_fills_its_line() {
+    let at = |us: u64| Instant::from_ns(us * 1_000);
+    let babbles = vec![(at(1_005), at(1_035)), (at(2_000), at(2_010))];
+    let plain = times(config(Pattern::Periodic(INTERVAL)));
+    let sent = times(traffic::Config { babbles, ..config(Pattern::Periodic(INTERVAL)) });
+    let mut wanted = [&plain[..], &[1_005, 1_015, 1_025, 2_000].map(|us| us * 1_000)].concat();
+    wanted.sort_unstable();
+    let mut sent = sent;
+    sent.sort_unstable();
+    assert_eq!(sent, wanted);
 }
