@@ -12,7 +12,7 @@ use sim::ethernet::traffic::StreamId;
 use sim::network::{Listener, MAX_STREAMS, TrafficConfig};
 use stats::random::Probability;
 use std::collections::BTreeSet;
-use wire::Duration;
+use wire::{Duration, Instant};
 
 /// A stream with its name and requirements.
 #[derive(Clone, Debug)]

@@ -256,6 +256,8 @@ fn source_config() -> traffic::Config {
         start: Instant::ZERO,
         stop: None,
         own_clock: false,
+        babbles: Vec::new(),
+        line_time: Duration::ZERO,
         seed: 0,
         first_id: 0,
     }
