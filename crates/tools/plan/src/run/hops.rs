@@ -58,7 +58,7 @@ pub struct WorstHop {
 /// A frame behind which another one waited.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct BehindFrame {
-    /// Name of the stream, or `tunnel`, `802.1AS` or `MAC`.
+    /// Name of the stream, or `tunnel or flow`, `802.1AS` or `MAC`.
     pub stream: String,
     /// Number of the frame in the stream, from 0; 0 for other frames.
     pub number: u64,

@@ -47,7 +47,7 @@ struct Data<'a> {
 }
 
 /// Adds the script, and the data of the streams.
-pub(super) fn script(page: &mut Page, subject: &Subject<'_>) {
+pub(super) fn script(page: &mut Page, subject: &Subject<'_>, is_map: bool) {
     let rows = subject.words.stream_rows(subject);
     if let Some(hops) = subject.hops.filter(|_| !rows.is_empty()) {
         let json = serde_json::to_string(&data(subject, &rows, |row| {
@@ -57,7 +57,7 @@ pub(super) fn script(page: &mut Page, subject: &Subject<'_>) {
         page.html(&format!(
             "<script type=\"application/json\" id=\"stream-data\">{json}</script>\n"
         ));
-    } else if !super::topology::is_map(subject.config) {
+    } else if !is_map {
         return;
     }
     page.html(include_str!("explore.html"));

@@ -149,7 +149,8 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     streams::requirements(&mut page, subject);
     streams::phases(&mut page, subject);
     page.section("Topology");
-    page.wide("", "", &topology::svg(subject.config, subject.words.named));
+    let (topology, is_map) = topology::svg(subject.config, subject.words.named);
+    page.wide("", "", &topology);
     if !subject.report.hosts.is_empty() {
         latency::sections(&mut page, subject);
     }
@@ -165,7 +166,7 @@ pub fn page(subject: &Subject<'_>) -> Result<String, Failure> {
     if !subject.limits.is_empty() {
         limits(&mut page, subject);
     }
-    explore::script(&mut page, subject);
+    explore::script(&mut page, subject, is_map);
     if !subject.words.plan.is_empty() {
         page.section("The plan");
         page.preformatted(subject.words.plan);

@@ -35,7 +35,7 @@ pub struct Behind {
 
 impl Behind {
     /// What sends frames of no stream.
-    pub const SENDERS: [&str; 3] = ["tunnel", "802.1AS", "MAC"];
+    pub const SENDERS: [&str; 3] = ["tunnel or flow", "802.1AS", "MAC"];
 
     /// Returns the index of the sender in [`Self::SENDERS`].
     pub fn sender(&self) -> usize {

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Pixels per unit of length.
-const UNIT: f64 = 84.0;
+const UNIT: f64 = 64.0;
 const MARGIN: f64 = 40.0;
 /// Height of a box, radius of a dot, and distance between dots, in pixels.
 const BOX: f64 = 18.0;
 const DOT: f64 = 4.5;
-const STEP: f64 = 15.0;
+const STEP: f64 = 13.0;
 /// Radius of the first circle of dots around a box.
-const CIRCLE: f64 = 34.0;
+const CIRCLE: f64 = 28.0;
 
 /// Draws a picture of boxes and dots. Boxes have a name; names of dots are for larger scales.
 pub(super) fn svg(picture: &Picture) -> String {

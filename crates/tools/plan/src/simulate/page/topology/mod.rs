@@ -50,18 +50,13 @@ struct Picture {
     edges: Vec<Edge>,
 }
 
-/// Draws the picture.
-pub(super) fn svg(config: &Config, named: &dyn Fn(&str) -> String) -> String {
+/// Draws the picture. Returns whether it is a map, which needs the page's script.
+pub(super) fn svg(config: &Config, named: &dyn Fn(&str) -> String) -> (String, bool) {
     let picture = Picture::new(config, named);
-    if is_map(config) {
-        return map::svg(&picture);
+    match picture.is_large() {
+        true => (map::svg(&picture), true),
+        false => (Drawing::new(&picture).svg(&picture), false),
     }
-    Drawing::new(&picture).svg(&picture)
-}
-
-/// Returns whether the picture is in two dimensions, for the page's script.
-pub(super) fn is_map(config: &Config) -> bool {
-    config.network.bridges.len().max(config.network.stations.len()) > MOST_BOXES
 }
 
 /// Returns the short name of a node for the page's script.
@@ -84,6 +79,10 @@ fn rate(rate: Rate) -> String {
 }
 
 impl Picture {
+    fn is_large(&self) -> bool {
+        self.levels.iter().any(|level| level.len() > MOST_BOXES)
+    }
+
     fn new(config: &Config, named: &dyn Fn(&str) -> String) -> Self {
         let mut picture = Self::default();
         let network = &config.network;

@@ -36,7 +36,27 @@ pub(super) fn spread(radii: &[f64], edges: &[(usize, usize)]) -> Vec<Point> {
         let most = 0.4 * (1.0 - round as f64 / ROUNDS as f64) + 0.02;
         relax(&mut places, radii, edges, most);
     }
-    places
+    turned(&places)
+}
+
+/// Turns all places so that they fill a picture which is twice as wide as high.
+fn turned(places: &[Point]) -> Vec<Point> {
+    let turn = |step: u32| {
+        let (sin, cos) = (f64::from(step) * std::f64::consts::PI / 36.0).sin_cos();
+        let turn = |(x, y): &Point| (x * cos - y * sin, x * sin + y * cos);
+        places.iter().map(turn).collect::<Vec<_>>()
+    };
+    let extent = |of: &mut dyn Iterator<Item = f64>| {
+        let (least, most) =
+            of.fold((f64::MAX, f64::MIN), |(least, most), x| (least.min(x), most.max(x)));
+        most - least
+    };
+    let size = |places: &Vec<Point>| {
+        let wide = extent(&mut places.iter().map(|place| place.0));
+        (wide / 2.0).max(extent(&mut places.iter().map(|place| place.1)))
+    };
+    let all = (0..36).map(turn);
+    all.min_by(|a, b| size(a).total_cmp(&size(b))).unwrap_or_default()
 }
 
 fn distance(a: Point, b: Point) -> f64 {
