@@ -4,7 +4,9 @@
 mod csv_rows;
 mod expression;
 mod files;
+mod foreign;
 mod template;
+mod tsnkit;
 
 pub use files::read;
 
