@@ -2,7 +2,7 @@
 
 use super::super::tables::ROOT;
 use super::csv_rows::csv_rows;
-use super::{INCLUDE, ROWS, tsnkit};
+use super::{INCLUDE, ROWS, graphml, tsnkit};
 use keys::allowed::find;
 use keys::{Allowed, Entry, KeyError, Kind, Mistakes, Origin, Value, all};
 use std::collections::BTreeMap;
@@ -79,6 +79,7 @@ fn part(path: &Path, text: &str) -> Result<Value, KeyError> {
     let name = path.display().to_string();
     let tables = match path.extension().and_then(OsStr::to_str) {
         Some("csv") => tsnkit::read(&name, text)?,
+        Some("graphml") => graphml::read(&name, text)?,
         _ => return keys::parse(&name, text),
     };
     let origin = Origin::File { file: name.into(), line: 1, column: 1 };

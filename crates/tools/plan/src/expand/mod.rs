@@ -5,6 +5,7 @@ mod csv_rows;
 mod expression;
 mod files;
 mod foreign;
+mod graphml;
 mod template;
 mod tsnkit;
 

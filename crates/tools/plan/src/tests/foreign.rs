@@ -106,3 +106,113 @@ fn mistakes_in_tsnkit_files_have_file_and_line() {
         assert!(found.starts_with(expected), "{found}");
     }
 }
+
+/// A plan that sends from the first to the last station of a network.
+fn graph_plan(from: &str, to: &str) -> String {
+    format!(
+        "runtime = \"1ms\"\ninclude = \"net.graphml\"\n[traffic.t]\nfrom = '{from}'\nto = '{to}'\n\
+         interval = \"1ms\"\n"
+    )
+}
+
+#[test]
+fn graphs_become_tables() {
+    let graph = r#"<?xml version="1.0"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="d0" for="node" attr.name="type"/>
+  <key id="d1" for="edge" attr.name="bandwidth"><default>1000000000</default></key>
+  <key id="d2" for="edge" attr.name="delay"/>
+  <key id="d3" for="all" attr.name="queues"/>
+  <key id="d4" for="node" attr.name="express"/>
+  <key id="d5" for="node" attr.name="ports"/>
+  <key id="d6" for="node" attr.name="delay"/>
+  <graph edgedefault="undirected">
+    <node id="{a}"><data key="d6">5us</data><data key="d5">1</data></node>
+    <node id="b"><data key="d0">Switch</data><data key="d3">8</data></node>
+    <node id="c"><data key="d6">1us</data><data key="d4">[7]</data></node>
+    <node id="d"/>
+    <node id="e"><data key="d0">host</data></node>
+    <edge source="{a}" target="b"><data key="d2">50ns</data></edge>
+    <edge source="b" target="c"><data key="d1">10G</data></edge>
+    <edge source="c" target="b"/>
+    <edge source="c" target="d"/>
+    <edge source="c" target="e"/>
+    <edge source="b" target="e"/>
+  </graph>
+</graphml>
+"#;
+    let expected = "runtime = \"1ms\"\n[nodes.'{{a}']\n[nodes.d]\n[nodes.e]\n\
+        [bridges.b]\nqueues = 8\n[bridges.c]\ndelay = \"1us\"\nexpress = [7]\n[cables]\n\
+        1 = { a = '{{a}', b = \"b\", propagation = \"50ns\" }\n\
+        2 = { a = \"b\", b = \"c\", rate = \"10G\" }\n3 = { a = \"c\", b = \"b\" }\n\
+        4 = { a = \"c\", b = \"d\" }\n5 = { a = \"c\", b = \"e\" }\n6 = { a = \"b\", b = \"e\" }\n\
+        [traffic.t]\nfrom = '{{a}'\nto = \"d\"\ninterval = \"1ms\"\n";
+    let planned = read(&[("plan.toml", &graph_plan("{{a}", "d")), ("net.graphml", graph)]);
+    assert_eq!(config(&planned), config(&built(expected)));
+    assert_eq!(
+        (&planned.stations[..], planned.bridges.len()),
+        (&["{a}", "d", "e"].map(String::from)[..], 2)
+    );
+}
+
+/// Builds a directed graph with these edges, from line 8 on; their attributes are `r` (rate) and
+/// `w` (bandwidth).
+fn directed(edges: &str) -> Result<Planned, String> {
+    let graph = format!(
+        "<graphml>\n<key id=\"r\" for=\"edge\" attr.name=\"rate\"/>\n\
+         <key id=\"w\" for=\"edge\" attr.name=\"bandwidth\"/>\n\
+         <key id=\"k\" for=\"node\" attr.name=\"kind\"/>\n<graph edgedefault=\"directed\">\n\
+         <node id=\"a\"><data key=\"k\">end</data></node><node id=\"b\"/>\n\
+         <node id=\"c\"><data key=\"k\">end</data></node>\n{edges}</graph></graphml>\n"
+    );
+    let plan = graph_plan("a", "c");
+    let files = [("plan.toml", &*plan), ("net.graphml", &*graph)];
+    let (_folder, file) = folder(&files);
+    match Plan::read(&file).map(|plan| plan.build()) {
+        Ok(Ok(planned)) => Ok(planned),
+        _ => Err(refused(&files)),
+    }
+}
+
+const EDGES: &str = "<edge source=\"a\" target=\"b\"><data key=\"r\">1G</data></edge>\n\
+    <edge source=\"b\" target=\"c\"/>\n\
+    <edge source=\"b\" target=\"a\"><data key=\"r\">1G</data></edge>\n\
+    <edge source=\"c\" target=\"b\"><data key=\"r\">10G</data></edge>\n";
+
+#[test]
+fn two_directions_are_one_cable() {
+    let network = directed(EDGES).unwrap().config.network;
+    let rates = network.cables.iter().map(|cable| network.port(cable.a).rate.name());
+    assert_eq!(rates.collect::<Vec<_>>(), ["1G", "10G"]);
+    let undirected = EDGES.replace("<edge", "<edge directed=\"false\"");
+    let parallel = directed(&format!("{undirected}{undirected}")).unwrap();
+    assert_eq!(parallel.config.network.cables.len(), 8);
+}
+
+#[test]
+fn mistakes_in_graphs_have_file_and_line() {
+    for (edges, expected) in [
+        (
+            EDGES.replacen("1G", "10G", 1),
+            "net.graphml:10:29: rate: expected the same value as at net.graphml:8:29",
+        ),
+        (EDGES.replace("1G", "1Q"), "net.graphml:8:29: rate: expected"),
+        (
+            EDGES.replacen("1G</data>", "1G</data><data key=\"w\">2G</data>", 1),
+            "net.graphml:8:52: rate: expected the same value as at net.graphml:8:29",
+        ),
+        (EDGES.replace("target=\"c\"", "target=\"x\""), "net.graphml:9:1: unknown node 'x'"),
+        (EDGES.replace("target=\"c\"", ""), "net.graphml:9:1: the attribute 'target' is missing"),
+        (format!("{EDGES}<node id=\"a\"/>"), "net.graphml:12:1: two nodes have the id 'a'"),
+        (format!("{EDGES}<hyperedge/>"), "net.graphml:12:1: hyperedges are not supported"),
+        (format!("{EDGES}<edge"), "net.graphml:12:6: "),
+        (
+            format!("{EDGES}<node id=\"d\"><data key=\"k\">brigde</data></node>"),
+            "net.graphml:12:15: unknown kind of a node 'brigde'; did you mean 'bridge'?",
+        ),
+        (format!("{EDGES}<node id=\"d\"/>"), "net.graphml:12:1: no cable leads to 'd'"),
+    ] {
+        let found = directed(&edges).unwrap_err();
+        assert!(found.starts_with(expected), "{found}");
+    }
+}
