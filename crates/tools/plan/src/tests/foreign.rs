@@ -208,7 +208,7 @@ fn mistakes_in_graphs_have_file_and_line() {
         (format!("{EDGES}<edge"), "net.graphml:12:6: "),
         (
             format!("{EDGES}<node id=\"d\"><data key=\"k\">brigde</data></node>"),
-            "net.graphml:12:15: unknown kind of a node 'brigde'; did you mean 'bridge'?",
+            "net.graphml:12:14: unknown kind of a node 'brigde'; did you mean 'bridge'?",
         ),
         (format!("{EDGES}<node id=\"d\"/>"), "net.graphml:12:1: no cable leads to 'd'"),
     ] {
