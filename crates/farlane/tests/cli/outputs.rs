@@ -103,6 +103,14 @@ fn dash_writes_to_standard_output() {
 }
 
 #[test]
+fn dump_with_the_extension_of_graphviz_is_a_graph() {
+    let folder = scratch("dot");
+    document(&folder, &format!("sim {} --dump net.dot", plan("tcp")));
+    let graph = std::fs::read_to_string(folder.join("net.dot")).unwrap();
+    assert!(graph.starts_with("graph {\n  \"host\" [shape=box]\n"), "{graph}");
+}
+
+#[test]
 fn two_documents_on_standard_output_are_wrong_usage() {
     let folder = scratch("owner");
     let tcp = plan("tcp");

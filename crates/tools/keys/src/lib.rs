@@ -33,4 +33,4 @@ pub use mistakes::{Mistakes, all, both};
 pub use names::Names;
 pub use section::Section;
 pub use units::KeyValue;
-pub use value::{Entry, KeyError, Kind, Origin, Value, parse};
+pub use value::{Entry, KeyError, Kind, Origin, Source, Value, parse};

@@ -130,7 +130,9 @@ pub struct Entry {
     pub value: Value,
 }
 
-struct Source<'a> {
+/// The text of a file, for the places in it.
+#[derive(Debug)]
+pub struct Source<'a> {
     file: Arc<str>,
     text: &'a str,
     /// Start of each line in bytes.
@@ -138,12 +140,14 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(file: &str, text: &'a str) -> Self {
+    /// Returns the text of the file with this name.
+    pub fn new(file: &str, text: &'a str) -> Self {
         let ends = text.match_indices('\n').map(|(at, _)| at + 1);
         Self { file: file.into(), text, lines: std::iter::once(0).chain(ends).collect() }
     }
 
-    fn at(&self, offset: usize) -> Origin {
+    /// Returns the place of a byte.
+    pub fn at(&self, offset: usize) -> Origin {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {
             offset -= 1;

@@ -28,6 +28,7 @@
 //! - `variants`: `[variants.NAME]`
 //! - `expand`: parameters, patterns of names, included files, rows of CSV files
 //! - `dump`: plans as TOML
+//! - `dot`: networks for Graphviz
 //! - `phases`: phases between hosts, streams, gate cycles and clocks
 //! - `calibration`: a machine's delays as defaults of a plan
 //! - `check`: finds gates and ports that never let a frame pass
@@ -72,6 +73,7 @@ mod calibration;
 mod check;
 mod clocks;
 mod distance;
+mod dot;
 mod dump;
 mod expand;
 mod filters;

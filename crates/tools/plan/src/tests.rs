@@ -5,6 +5,7 @@ mod clocks;
 mod expansion;
 mod faults;
 mod flows;
+mod foreign;
 mod frames;
 mod history;
 mod mistakes;

@@ -74,8 +74,8 @@ pub struct Args {
     /// runs only the rest
     #[arg(long, value_name = "FILE", requires = "sweep")]
     resume: Option<PathBuf>,
-    /// Write the plan without parameters, patterns and further files (docs/plan.md), with all
-    /// options --set, and do not simulate. FILE - is standard output
+    /// Write the plan without parameters, patterns and further files, with all options --set, and
+    /// do not simulate. FILE - is standard output; FILE.dot and FILE.gv are graphs for Graphviz
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "trace", "pcapng", "timeline", "seed", "runs", "phases", "sweep", "html", "csv", "parquet"])]
     dump: Option<Target>,
     #[command(flatten)]
@@ -86,6 +86,12 @@ pub struct Args {
     html: Option<Target>,
 }
 
+/// Returns whether the file's name is that of a graph for Graphviz.
+fn is_graph(target: &Target) -> bool {
+    let Target::File(path) = target else { return false };
+    path.extension().is_some_and(|end| end == "dot" || end == "gv")
+}
+
 /// Runs the command. Returns whether every run, trial and combination meets the plan's
 /// requirements.
 pub fn run(args: &Args) -> Result<Ended, Failure> {
@@ -93,8 +99,9 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     assign_stdout(args.json, &outputs);
     let plan = args.plan.read()?;
     if let Some(target) = &args.dump {
-        built(&plan)?;
-        return target.write(&plan.dump()).map(|()| Ended::Done);
+        let planned = built(&plan)?;
+        let text = if is_graph(target) { planned.dot() } else { plan.dump() };
+        return target.write(&text).map(|()| Ended::Done);
     }
     let stop = stop_on_signals()?;
     let progress = RefCell::new(Progress::new());

@@ -2,10 +2,11 @@
 
 use super::super::tables::ROOT;
 use super::csv_rows::csv_rows;
-use super::{INCLUDE, ROWS};
+use super::{INCLUDE, ROWS, graphml, tsnkit};
 use keys::allowed::find;
 use keys::{Allowed, Entry, KeyError, Kind, Mistakes, Origin, Value, all};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Returns the plan with the tables of the files that it includes, and with the rows of its CSV
@@ -67,10 +68,22 @@ impl Included {
         }
         self.read.push(known.clone());
         self.open.push(known);
-        let merged = self.merged(keys::parse(&path.display().to_string(), &text)?);
+        let merged = self.merged(part(&path, &text)?);
         self.open.pop();
         merged
     }
+}
+
+/// Returns the tables of an included file.
+fn part(path: &Path, text: &str) -> Result<Value, KeyError> {
+    let name = path.display().to_string();
+    let tables = match path.extension().and_then(OsStr::to_str) {
+        Some("csv") => tsnkit::read(&name, text)?,
+        Some("graphml") => graphml::read(&name, text)?,
+        _ => return keys::parse(&name, text),
+    };
+    let origin = Origin::File { file: name.into(), line: 1, column: 1 };
+    Ok(Value { origin, kind: Kind::Table(tables) })
 }
 
 /// Returns path and text of the file that a key names.

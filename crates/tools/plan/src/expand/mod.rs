@@ -4,7 +4,10 @@
 mod csv_rows;
 mod expression;
 mod files;
+mod foreign;
+mod graphml;
 mod template;
+mod tsnkit;
 
 pub use files::read;
 

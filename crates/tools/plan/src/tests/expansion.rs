@@ -34,7 +34,7 @@ paths = ["b{i} > b{i + 1}"]
 "#;
 
 /// Returns everything that the simulation uses.
-fn config(planned: &Planned) -> String {
+pub fn config(planned: &Planned) -> String {
     format!("{:?} {:?}", planned.config, planned.requirements)
 }
 
@@ -166,7 +166,7 @@ fn numbers_are_texts_where_only_texts_are_allowed() {
 }
 
 /// Returns a folder with these files, and the plan in it.
-fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
+pub fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
@@ -178,7 +178,7 @@ fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
 }
 
 /// Returns the error of a plan with these files, without the folder's name.
-fn refused(files: &[(&str, &str)]) -> String {
+pub fn refused(files: &[(&str, &str)]) -> String {
     let (folder, plan) = folder(files);
     let plan = Plan::read(&plan);
     let error = plan.and_then(|plan| plan.build().map_err(|error| error.to_string())).unwrap_err();
