@@ -13,7 +13,7 @@ mod multicast;
 mod processor;
 mod redundancy;
 mod reservations;
-mod scale;
+pub mod scale;
 mod shapers;
 mod streams;
 mod switch_nodes;

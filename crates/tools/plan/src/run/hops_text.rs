@@ -72,6 +72,7 @@ fn waits(hop: &WorstHop) -> String {
     let words = [
         (Cause::Gate, "for a gate"),
         (Cause::Shaper, "for a shaper"),
+        (Cause::RateLimit, "for the rate limit"),
         (Cause::Other, "for other reasons"),
         (Cause::Preempted, "interrupted"),
     ];
@@ -95,12 +96,55 @@ fn waits(hop: &WorstHop) -> String {
 }
 
 /// The causes that depend on other frames and on settings of the port.
-const WAITS: [Cause; 7] = [
+const WAITS: [Cause; 8] = [
     Cause::OwnClass,
     Cause::HigherClass,
     Cause::LowerClass,
     Cause::Gate,
     Cause::Shaper,
+    Cause::RateLimit,
     Cause::Other,
     Cause::Preempted,
 ];
+
+#[cfg(test)]
+mod tests {
+    use crate::Plan;
+    use crate::run::{RunOptions, Seeds, Watch, run, text};
+    use crate::simulate::OutputFiles;
+    use crate::simulate::limits::Assumptions;
+
+    /// The frames of the test of `stream_hops` with hand-computed waits.
+    #[test]
+    fn text_names_port_cause_and_streams_and_document_has_the_same_sums() {
+        let plan = "runtime = \"5ms\"\n[nodes.a]\n[nodes.b]\n[nodes.c]\n[bridges.x]\n[link]\n\
+                    rate = \"1G\"\nvlan = 1\n[traffic.t]\nfrom = \"a\"\nto = \"c\"\n\
+                    start = \"1ms\"\ninterval = \"10ms\"\nlength = \"1000B\"\nburst = 2\n\
+                    priority = 3\n[traffic.u]\nfrom = \"b\"\nto = \"c\"\nstart = \"1ms\"\n\
+                    interval = \"10ms\"\nlength = \"1500B\"\npriority = 7\ndeadline = \"1ms\"\n";
+        let planned = Plan::parse("p.toml", plan).unwrap().build().unwrap();
+        let options = RunOptions {
+            name: "p.toml".to_owned(),
+            requested: OutputFiles::default(),
+            assumed: Assumptions::default(),
+            text: String::new(),
+            phases: None,
+            tables: None,
+        };
+        let watch = Watch { is_stopped: &|| false, progress: &|_| {} };
+        let document = run(&planned, &Seeds::default(), &options, &watch);
+        let document = document.unwrap_or_else(|_| panic!("it runs"));
+        for (name, _, own) in document.stream_rows() {
+            let time = own.time.as_ref().expect("the first run has it");
+            assert_eq!(time.causes_ns.values().sum::<u64>(), own.latency_ns.mean, "{name}");
+            let hops = time.hops.iter().map(|hop| hop.mean_ns).sum::<u64>();
+            assert!(hops.abs_diff(own.latency_ns.mean) < time.hops.len() as u64, "{name}");
+            let worst = time.worst.as_ref().expect("frames arrived");
+            assert_eq!(worst.latency_ns, own.latency_ns.max, "{name}");
+        }
+        let text = text::text(&document);
+        // The stream with a deadline comes first.
+        let wait = "  waited 4.192 us at x port 2 to c: behind t (class 3) 4.192 us\n";
+        assert!(text.contains("The longest of u: frame 0, ") && text.contains(wait), "{text}");
+    }
+}

@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Number of bars of a histogram.
 const BARS: u64 = 40;
 
+/// Number of streams from which fewer frames are listed, so that the page stays small.
+const MANY: usize = 500;
+
 /// Pairs of the number of a cause and nanoseconds.
 type Pairs = Vec<(usize, u64)>;
 
@@ -80,12 +83,13 @@ fn data<'a, 'h>(
         (true, Some(ends)) => (subject.words.named)(&places::between(ends)),
         _ => String::new(),
     };
+    let listed = if rows.len() > MANY { 6 } else { usize::MAX };
     let row = |row: &StreamRow<'_>| {
         let own = hops(row).filter(|own| own.all.count > 0);
         (
             row.name.clone(),
             own.map_or_else(Vec::new, |own| own.hops.iter().map(hop).collect()),
-            own.and_then(|own| own.worst.as_ref()).map(|frame| worst(frame, &numbers)),
+            own.and_then(|own| own.worst.as_ref()).map(|frame| worst(frame, &numbers, listed)),
             histogram(&row.own.latency),
             own.map_or_else(Course::default, |own| course(&own.along)),
         )
@@ -112,7 +116,7 @@ fn hop((wire, sums): &(usize, Sums)) -> Hop {
     (*wire, sums.count, sums.longest / 1000, pairs(sums.mean_ns()))
 }
 
-fn worst(worst: &Worst, numbers: &BTreeMap<StreamId, usize>) -> WorstFrame {
+fn worst(worst: &Worst, numbers: &BTreeMap<StreamId, usize>, listed: usize) -> WorstFrame {
     let behind = |frame: &Behind| {
         let id = StreamId::of_frame(frame.frame);
         let known = id.and_then(|id| Some((*numbers.get(&id)?, frame.frame - id.first_frame())));
@@ -121,7 +125,10 @@ fn worst(worst: &Worst, numbers: &BTreeMap<StreamId, usize>) -> WorstFrame {
     };
     let ns = |causes: &Causes| pairs(crate::run::in_ns(causes.0.map(u128::from), 1));
     let hops = worst.hops.iter();
-    let hops = hops.map(|hop| (hop.wire, ns(&hop.causes), hop.behind.iter().map(behind).collect()));
+    let hops = hops.map(|hop| {
+        let left_out = hop.behind.len().saturating_sub(listed);
+        (hop.wire, ns(&hop.causes), hop.behind[left_out..].iter().map(behind).collect())
+    });
     (worst.number, worst.sent.as_ns(), worst.latency / 1000, hops.collect())
 }
 

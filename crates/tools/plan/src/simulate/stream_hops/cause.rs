@@ -16,8 +16,10 @@ wire::named! {
         Gate "gate",
         /// Waits for credit or for its eligibility time, its own or that of frames in front.
         Shaper "shaper",
-        /// Waits although the line is free: rate limits, the processor of the station; and behind
-        /// more than 512 frames.
+        /// Waits for the rate limit of the cable.
+        RateLimit "rate_limit",
+        /// Waits although the line is free, for the processor of the station; or waits behind more
+        /// than 512 frames.
         Other "other",
         /// Is interrupted by express frames.
         Preempted "preempted",

@@ -12,7 +12,6 @@ pub use along::{Along, Bin};
 pub use cause::{Cause, Causes, Sums};
 pub use port::Behind;
 
-use super::places;
 use crate::run::in_ns;
 use cause::Spent;
 use flight::{Flight, Start, spent};
@@ -109,9 +108,12 @@ impl StreamHops {
             Place::Station(station) => station,
             Place::Bridge(bridge) => stations + bridge,
         };
-        let wires = (0..2 * network.cables.len()).filter_map(|wire| places::wire(network, wire));
-        let ports = wires.map(|(from, to)| {
-            (Port::new(network.port(from)), [from, to].map(|end| number(end.node())))
+        let ports = network.cables.iter().flat_map(|cable| {
+            let is_limited = !cable.rate_steps.is_empty();
+            [[cable.a, cable.b], [cable.b, cable.a]].map(|ends| {
+                let port = Port::new(network.port(ends[0]), is_limited);
+                (port, ends.map(|end| number(end.node())))
+            })
         });
         let listener = || ListenerHops {
             all: Sums::default(),

@@ -54,13 +54,15 @@ pub(super) struct Port {
     gates: Option<Gates>,
     /// Bit n: class n has a shaper.
     shaped: u8,
+    /// Whether the cable has a rate limit.
+    is_limited: bool,
     sent: VecDeque<Sent>,
     /// The interrupted frame.
     interrupted: Option<Sent>,
 }
 
 impl Port {
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &Config, is_limited: bool) -> Self {
         let is_shaped = |class: &usize| {
             let algorithm = &config.classes[*class].algorithm;
             !matches!(algorithm, Algorithm::StrictPriority | Algorithm::Ets { .. })
@@ -69,6 +71,7 @@ impl Port {
             gap: config.rate.duration(GAP).as_ps(),
             gates: config.gates.clone(),
             shaped: (0..QUEUES).filter(is_shaped).fold(0, |mask, class| mask | 1 << class),
+            is_limited,
             sent: VecDeque::new(),
             interrupted: None,
         }
@@ -161,6 +164,7 @@ impl Port {
         let cause = match &self.gates {
             Some(gates) if !is_open(gates) => Cause::Gate,
             _ if self.shaped >> class & 1 != 0 => Cause::Shaper,
+            _ if self.is_limited => Cause::RateLimit,
             _ => Cause::Other,
         };
         *left -= ps;

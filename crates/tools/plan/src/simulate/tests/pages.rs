@@ -281,3 +281,45 @@ fn simulation_page_shows_clocks() {
         assert!(page.contains(part), "{part}");
     }
 }
+
+/// The table and the data of the script have the same streams in the same order, and the page is
+/// small and self-contained.
+#[test]
+fn page_of_two_thousand_streams_is_below_five_megabytes() {
+    let text = crate::tests::scale::large(400, 200, 2_000);
+    let text = text.replacen("runtime = \"1us\"", "runtime = \"25ms\"", 1);
+    let planned = Plan::parse("p.toml", &text).unwrap().build().unwrap();
+    let words = PageLabels {
+        world: crate::run::document::World::Sim,
+        title: "large.toml",
+        plan: &text,
+        named: &|name| planned.link_name(name),
+        recorded: &[],
+        streams: &planned.streams,
+        identified: &[],
+        overloads: &[],
+        remarks: &[],
+        phases: None,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (report, page) = written_as(&planned.config, &folder.path().join("report.html"), &words);
+    assert!(page.len() < 5_000_000, "{} bytes", page.len());
+    for outside in ["http:", "https:", " src=", "@import", "NaN"] {
+        assert!(!page.replace("http://www.w3.org/2000/svg", "").contains(outside), "{outside}");
+    }
+    let (_, data) = page.split_once("id=\"stream-data\">").unwrap();
+    let (data, _) = data.split_once("</script>").unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let (_, table) = page.split_once("<div id=\"streams\">").unwrap();
+    let (_, table) = table.split_once("<tbody>").unwrap();
+    let rows = table.split_once("</tbody>").unwrap().0.split("<tr>").skip(1);
+    let names = rows.map(|row| row.split(['<', '>']).nth(2).unwrap());
+    let seen: Vec<&str> =
+        data["rows"].as_array().unwrap().iter().map(|row| row[0].as_str().unwrap()).collect();
+    assert_eq!(names.collect::<Vec<_>>(), seen);
+    // The most urgent stream has the longest latency, because all have the same deadline.
+    let longest = report.streams.iter().map(|stream| stream.latency().longest()).max();
+    let first = &planned.streams.iter().find(|(name, _)| name == seen[0]).unwrap().1;
+    assert_eq!(report.stream(*first).map(|stream| stream.latency().longest()), longest);
+    assert_eq!(data["rows"][0][2][2].as_u64(), longest.map(Duration::as_ns));
+}

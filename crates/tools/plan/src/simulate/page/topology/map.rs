@@ -17,6 +17,8 @@ const DOT: f64 = 4.5;
 const STEP: f64 = 13.0;
 /// Radius of the first circle of dots around a box.
 const CIRCLE: f64 = 28.0;
+/// Maximum number of nodes with room for all names.
+const ROOMY: usize = 100;
 
 /// Draws a picture of boxes and dots. Boxes have a name; names of dots are for larger scales.
 pub(super) fn svg(picture: &Picture) -> String {
@@ -46,29 +48,44 @@ pub(super) fn svg(picture: &Picture) -> String {
             escape(&edge.words)
         );
     }
-    for (node, ((x, y), is_dot)) in &places {
-        let (name, mark) = (escape(names[node]), node.mark());
-        let wide = width(names[node]) + 8.0;
-        let _ = match is_dot {
-            true => write!(
-                out,
-                "<g class=\"dot\"{mark}><circle cx=\"{x:.0}\" cy=\"{y:.0}\" r=\"{DOT}\" \
-                 fill=\"{}\"/><text x=\"{x:.0}\" y=\"{:.0}\">{name}</text><title>{name}</title></g>",
-                node.fill(),
-                y - 6.0
-            ),
-            false => write!(
-                out,
-                "<g{mark}><rect x=\"{:.0}\" y=\"{:.0}\" width=\"{wide:.0}\" height=\"{BOX}\" \
-                 rx=\"4\" fill=\"{}\"/><text x=\"{x:.0}\" y=\"{:.0}\">{name}</text></g>",
-                x - wide / 2.0,
-                y - BOX / 2.0,
-                node.fill(),
-                y + 4.0
-            ),
+    for (node, ((x, y), angle)) in &places {
+        let (name, mark, fill) = (escape(names[node]), node.mark(), node.fill());
+        let _ = match angle {
+            Some(angle) => {
+                let (dx, dy, anchor) = beside(*angle);
+                write!(
+                    out,
+                    "<g class=\"dot\"{mark}><circle cx=\"{x:.0}\" cy=\"{y:.0}\" r=\"{DOT}\" \
+                     fill=\"{fill}\"/><text x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"{anchor}\">{name}\
+                     </text><title>{name}</title></g>",
+                    x + dx,
+                    y + dy
+                )
+            }
+            None => {
+                let wide = width(names[node]) + 8.0;
+                write!(
+                    out,
+                    "<g{mark}><rect x=\"{:.0}\" y=\"{:.0}\" width=\"{wide:.0}\" \
+                     height=\"{BOX}\" rx=\"4\" fill=\"{fill}\"/><text x=\"{x:.0}\" y=\"{:.0}\" \
+                     text-anchor=\"middle\">{name}</text></g>",
+                    x - wide / 2.0,
+                    y - BOX / 2.0,
+                    y + 4.0
+                )
+            }
         };
     }
     out + "</svg>"
+}
+
+/// Returns where the name of a dot is: on the far side from the box.
+fn beside(angle: f64) -> (f64, f64, &'static str) {
+    match (angle.cos(), angle.sin()) {
+        (x, _) if x > 0.4 => (8.0, 4.0, "start"),
+        (x, _) if x < -0.4 => (-8.0, 4.0, "end"),
+        (_, y) => (0.0, if y < 0.0 { -8.0 } else { 15.0 }, "middle"),
+    }
 }
 
 /// Returns whether a line is drawn: all but tunnels between stations.
@@ -76,8 +93,8 @@ fn shows(edge: &&Edge) -> bool {
     edge.cable || !matches!((edge.a, edge.b), (Node::Station(_), Node::Station(_)))
 }
 
-/// Returns the place of each node, and whether it is a dot.
-fn places(picture: &Picture, names: &BTreeMap<Node, &str>) -> BTreeMap<Node, (Point, bool)> {
+/// Returns the place of each node; of a dot also its direction from its box.
+fn places(picture: &Picture, names: &BTreeMap<Node, &str>) -> BTreeMap<Node, (Point, Option<f64>)> {
     let mut near: BTreeMap<Node, Vec<Node>> = names.keys().map(|node| (*node, vec![])).collect();
     for edge in picture.edges.iter().filter(shows) {
         near.entry(edge.a).or_default().push(edge.b);
@@ -90,8 +107,9 @@ fn places(picture: &Picture, names: &BTreeMap<Node, &str>) -> BTreeMap<Node, (Po
     let boxes: Vec<Node> = near.keys().copied().filter(|node| !is_dot(node)).collect();
     let number: BTreeMap<Node, usize> = boxes.iter().copied().zip(0..).collect();
     let dots_of = |node: &Node| near[node].iter().copied().filter(is_dot).collect::<Vec<_>>();
+    let scale = if names.len() > ROOMY { 1.0 } else { 2.0 };
     let radius = |node: &Node| match circles(dots_of(node).len()).last() {
-        Some((radius, _)) => (radius + STEP) / UNIT,
+        Some((radius, _)) => (radius + STEP) * scale / UNIT,
         None => 0.0,
     };
     let ends = |edge: &Edge| Some((*number.get(&edge.a)?, *number.get(&edge.b)?));
@@ -101,7 +119,7 @@ fn places(picture: &Picture, names: &BTreeMap<Node, &str>) -> BTreeMap<Node, (Po
     let mut places = BTreeMap::new();
     for (at, node) in boxes.iter().enumerate() {
         let here = spread[at];
-        places.insert(*node, (here, false));
+        places.insert(*node, (here, None));
         let others = near[node].iter().filter_map(|other| Some(spread[*number.get(other)?]));
         let (x, y) = others
             .fold((0.0, 0.0), |sum, other| (sum.0 + here.0 - other.0, sum.1 + here.1 - other.1));
@@ -111,8 +129,9 @@ fn places(picture: &Picture, names: &BTreeMap<Node, &str>) -> BTreeMap<Node, (Po
             let step = (std::f64::consts::TAU / count as f64).min(1.6 * STEP / radius);
             for (at, dot) in dots.by_ref().take(count).enumerate() {
                 let angle = away + (at as f64 - (count as f64 - 1.0) / 2.0) * step;
+                let radius = radius * scale;
                 let place = (here.0 + radius * angle.cos(), here.1 + radius * angle.sin());
-                places.insert(dot, (place, true));
+                places.insert(dot, (place, Some(angle)));
             }
         }
     }
