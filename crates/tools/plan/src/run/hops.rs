@@ -9,7 +9,7 @@ use sim::ethernet::traffic::StreamId;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Nanoseconds by cause (docs/model.md#where-the-time-of-a-frame-goes). Causes without time are
+/// Nanoseconds by cause (docs/results.md#where-the-time-of-a-frame-goes). Causes without time are
 /// left out. Their sum is the whole time.
 pub type CausesNs = BTreeMap<Cow<'static, str>, u64>;
 
