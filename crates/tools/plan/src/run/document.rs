@@ -43,8 +43,8 @@ wire::named! {
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[schemars(rename = "Simulation")]
 pub struct SimReport {
-    /// Version of the document: 1.
-    #[schemars(extend("const" = 1))]
+    /// Version of the document: 2.
+    #[schemars(extend("const" = 2))]
     pub schema: u32,
     /// The file of the plan, as given.
     pub plan: String,
@@ -150,8 +150,8 @@ pub struct SimReport {
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[schemars(rename = "Sweep")]
 pub struct SweepDocument {
-    /// Version of the document: 1.
-    #[schemars(extend("const" = 1))]
+    /// Version of the document: 2.
+    #[schemars(extend("const" = 2))]
     pub schema: u32,
     /// The file of the plan, as given.
     pub plan: String,
@@ -181,8 +181,8 @@ impl SweepDocument {
 /// prints no document then, and neither does a plan with an error.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FailedRun {
-    /// Version of the document: 1.
-    #[schemars(extend("const" = 1))]
+    /// Version of the document: 2.
+    #[schemars(extend("const" = 2))]
     pub schema: u32,
     /// The file of the plan, as given.
     pub plan: String,
