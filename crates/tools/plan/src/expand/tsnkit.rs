@@ -36,11 +36,8 @@ fn topology(rows: &[&[Entry]]) -> Result<Vec<Entry>, KeyError> {
         let origin = &row[0].value.origin;
         let node = network.node(source, origin, None);
         let zero = ["tx_delay", "rx_delay"].map(|key| attribute(key, "0ns", origin));
-        // Eight queues are the default: one per priority.
-        let queues = cell("queues", &row[1], "");
-        let queues = Some(queues).filter(|queues| queues.value.kind != Kind::Text("8".into()));
-        let delay = cell("delay", &row[3], "ns");
-        network.add(node, zero.into_iter().chain([delay]).chain(queues).collect())
+        let own = [cell("queues", &row[1], ""), cell("delay", &row[3], "ns")];
+        network.add(node, zero.into_iter().chain(own).collect())
     }))?;
     let one_way = |origin: &Origin| origin.fail("link: the opposite direction has no row");
     all(rows.iter().zip(&links).map(|(row, [source, target])| {

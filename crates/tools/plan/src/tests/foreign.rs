@@ -27,10 +27,10 @@ fn read(files: &[(&str, &str)]) -> Planned {
 #[test]
 fn instances_of_tsnkit_become_tables() {
     let planned = read(&[PLAN, ("topo.csv", TOPOLOGY), ("task.csv", STREAMS)]);
-    let station = "tx_delay = \"0ns\"\nrx_delay = \"0ns\"\n";
+    let station = "tx_delay = \"0ns\"\nrx_delay = \"0ns\"\nqueues = 8\n";
     let expected = format!(
         "runtime = \"1ms\"\n[nodes.2]\n{station}[nodes.3]\n{station}[nodes.4]\n{station}\
-         [bridges.0]\ndelay = \"2us\"\n[bridges.1]\ndelay = \"1.5us\"\nqueues = 4\n\
+         [bridges.0]\ndelay = \"2us\"\nqueues = 8\n[bridges.1]\ndelay = \"1.5us\"\nqueues = 4\n\
          [cables]\n0-1 = {{ a = \"0\", b = \"1\", propagation = \"100ns\" }}\n\
          0-2 = {{ a = \"0\", b = \"2\", propagation = \"0ns\" }}\n\
          1-3 = {{ a = \"1\", b = \"3\", propagation = \"0ns\" }}\n\
@@ -95,6 +95,11 @@ fn mistakes_in_tsnkit_files_have_file_and_line() {
             "topo.csv:3:1: link: expected two nodes such as (0, 1); found '0-2'",
         ),
         (&TOPOLOGY.replace(",10,", ",3,"), STREAMS, "topo.csv:6:3: rate: expected"),
+        (
+            &TOPOLOGY.replacen(",8,", ",7,", 1),
+            STREAMS,
+            "topo.csv:3:2: queues: expected the same value as at topo.csv:2:2",
+        ),
         (&TOPOLOGY.replace(",4,", ",9,"), STREAMS, "topo.csv:4:2: queues: expected a whole number"),
         (TOPOLOGY, &STREAMS.replace("[3]", "3"), "task.csv:2:3: dst: expected a list such as [3]"),
         (TOPOLOGY, &STREAMS.replace("[3]", "[9]"), "task.csv:2:3: unknown host or node '9'"),
