@@ -74,6 +74,7 @@ pub struct TableArgs {
 impl TableArgs {
     /// The folders.
     pub fn folders(&self) -> TableFolders {
-        TableFolders { csv: self.csv.clone(), parquet: self.parquet.clone() }
+        let (csv, parquet) = (self.csv.clone(), self.parquet.clone());
+        TableFolders { csv, parquet, frames: false }
     }
 }

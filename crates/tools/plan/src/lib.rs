@@ -492,6 +492,16 @@ fn pick(names: &[String], number: &str) -> Option<String> {
     number.parse().ok().and_then(|number: usize| names.get(number).cloned())
 }
 
+/// Replaces `station 0` and `bridge 0` in a text by the names of the stations, then of the bridges.
+fn with_nodes(names: &[String], stations: usize, text: &str) -> String {
+    let (stations, bridges) = names.split_at(stations);
+    with_names(text, |word, number| match word {
+        "station" => pick(stations, number),
+        "bridge" => pick(bridges, number),
+        _ => None,
+    })
+}
+
 /// Replaces each word and number in a text, such as `bridge 3`, by the name from `name_of`.
 fn with_names(text: &str, name_of: impl Fn(&str, &str) -> Option<String>) -> String {
     let words: Vec<&str> = text.split(' ').collect();

@@ -187,12 +187,7 @@ impl Named<'_> {
     }
 
     fn words(&self, text: &str) -> String {
-        let (stations, bridges) = self.names.split_at(self.stations());
-        super::with_names(text, |word, number| match word {
-            "station" => super::pick(stations, number),
-            "bridge" => super::pick(bridges, number),
-            _ => None,
-        })
+        super::with_nodes(self.names, self.stations(), text)
     }
 
     fn identification(&self, section: &Section, ends: &Ends) -> Result<Identification, KeyError> {

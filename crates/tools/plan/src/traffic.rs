@@ -192,12 +192,7 @@ impl Layout {
     }
 
     pub(super) fn words(&self, text: &str) -> String {
-        let (stations, bridges) = self.names.split_at(self.config.stations.len());
-        super::with_names(text, |word, number| match word {
-            "station" => super::pick(stations, number),
-            "bridge" => super::pick(bridges, number),
-            _ => None,
-        })
+        super::with_nodes(&self.names, self.config.stations.len(), text)
     }
 }
 

@@ -172,7 +172,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
 
 /// Ends the process if an option has no effect on the node of `--node`.
 fn check_effects(args: &Args, planned: &Planned) {
-    let TableFolders { csv, parquet } = args.tables.folders();
+    let TableFolders { csv, parquet, .. } = args.tables.folders();
     let of_hosts = [
         ("--verify", args.verify),
         ("--json", args.json),

@@ -10,6 +10,7 @@ use crate::signals::stop_on_signals;
 use plan::run::document::SimReport;
 use plan::run::phases;
 use plan::run::sweep::{Combinations, Sweep, SweepOptions};
+use plan::run::tables::TableFolders;
 use plan::run::{Resume, RunError, RunOptions, RunTables, Seeds, Shifts, Watch};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
@@ -24,6 +25,7 @@ use wire::Instant;
 
 /// Simulate a plan in virtual time: latencies, links, stages, requirements
 #[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("folders").args(["csv", "parquet"]).multiple(true))]
 #[command(after_help = "Examples:\n  farlane sim plans/tcp.toml\n  \
     farlane sim plans/tsn.toml --json\n  \
     farlane sim plans/tcp.toml --sweep link.rate=1G,10G,25G --sweep drive.mps=128,256,512\n\n\
@@ -74,6 +76,9 @@ pub struct Args {
     /// runs only the rest
     #[arg(long, value_name = "FILE", requires = "sweep")]
     resume: Option<PathBuf>,
+    /// Write also a table of the frames of streams: a row for each arrival
+    #[arg(long, requires = "folders", conflicts_with = "resume")]
+    frames: bool,
     /// Write the plan without parameters, patterns and further files, with all options --set, and
     /// do not simulate. FILE - is standard output; FILE.dot and FILE.gv are graphs for Graphviz
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "trace", "pcapng", "timeline", "seed", "runs", "phases", "sweep", "html", "csv", "parquet"])]
@@ -155,7 +160,8 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
 
 /// Begins the tables of --csv and --parquet.
 fn tables(args: &Args, text: &str) -> Result<Option<RunTables>, Failure> {
-    RunTables::create(args.tables.folders(), text, args.resume.is_some())
+    let folders = TableFolders { frames: args.frames, ..args.tables.folders() };
+    RunTables::create(folders, text, args.resume.is_some())
 }
 
 /// Opens the file of --resume.

@@ -5,15 +5,19 @@
 //! and the parts are removed. Memory is bounded for any number of commands.
 
 use super::document::SimReport;
-use super::tables::{CommandRow, PLAN, RowOrigin, TableFolders, Tables};
+use super::tables::{CommandRow, FRAME_NUMBERS, PLAN, RowOrigin, TableFolders, Tables};
 use crate::Planned;
 use report::{Failure, Outcome};
+use sim::ethernet::traffic::StreamId;
+use sim::ethernet::{Frame, FrameStage};
 use sim::measure::{CommandRecord, Observer, Op, STAGES};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use wire::Instant;
 
 /// Name of the folder of the parts.
 const PARTS: &str = "parts";
@@ -21,6 +25,8 @@ const PARTS: &str = "parts";
 /// stages in ns, each with eight bytes, least significant byte first.
 const NUMBERS: usize = 6 + STAGES;
 const BYTES: u64 = 8 * NUMBERS as u64;
+/// Ending of the parts of frames: stream and listener, then the numbers of the table.
+const FRAMES: &str = "frames";
 
 /// The tables of the simulations of one call. The first error of a file is kept until
 /// [`finish`](Self::finish), so results can be printed before.
@@ -83,8 +89,13 @@ impl RunTables {
     }
 
     /// Begins a part.
-    pub(super) fn begin(&self, number: usize) -> CommandPart {
-        CommandPart(File::create(self.part(number)).map(BufWriter::new))
+    pub(super) fn begin(&self, number: usize) -> Part {
+        let file = |path: PathBuf| File::create(path).map(BufWriter::new);
+        let frames = self.part(number).with_extension(FRAMES);
+        Part {
+            commands: file(self.part(number)),
+            frames: self.folders.frames.then(|| file(frames)),
+        }
     }
 
     /// Writes the tables of runs or trials that have no settings. Runs without a document have not
@@ -125,7 +136,9 @@ impl RunTables {
             let measured = &document.measured;
             let copied = match &measured.part_failed {
                 Some(error) => Err(io::Error::other(error.clone())),
-                None => self.commands(part, measured.commands, (planned, &origin), &mut tables),
+                None => self
+                    .commands(part, measured.commands, (planned, &origin), &mut tables)
+                    .and_then(|()| self.frames(part, (planned, &origin), &mut tables)),
             };
             if let Err(error) = copied {
                 let path = self.part(part);
@@ -171,6 +184,33 @@ impl RunTables {
         Ok(())
     }
 
+    /// Copies the frames of a part, if there are any.
+    fn frames(
+        &self,
+        part: usize,
+        (planned, origin): (&Planned, &RowOrigin<'_>),
+        tables: &mut Tables,
+    ) -> io::Result<()> {
+        if !self.folders.frames {
+            return Ok(());
+        }
+        let file = File::open(self.part(part).with_extension(FRAMES))?;
+        let mut file = BufReader::with_capacity(1 << 18, file);
+        let mut bytes = [0; 8 * (2 + FRAME_NUMBERS)];
+        let streams: BTreeMap<u64, &str> =
+            planned.streams.iter().map(|(name, id)| (id.first_frame(), name.as_str())).collect();
+        while !file.fill_buf()?.is_empty() {
+            file.read_exact(&mut bytes)?;
+            let numbers = bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+            let numbers: Vec<u64> = numbers.collect();
+            let stream = streams.get(&numbers[0]).copied().unwrap_or("");
+            let station = planned.stations.get(numbers[1] as usize).map_or("", String::as_str);
+            let own = numbers[2..].first_chunk().expect("as many");
+            tables.frame(origin, [stream, station], own);
+        }
+        Ok(())
+    }
+
     /// Returns the first error of a file.
     ///
     /// # Errors
@@ -196,22 +236,41 @@ impl Drop for RunTables {
 
 /// A part that is being written. After the first error the simulation continues without it.
 #[derive(Debug)]
-pub(super) struct CommandPart(io::Result<BufWriter<File>>);
+pub(super) struct Part {
+    commands: io::Result<BufWriter<File>>,
+    frames: Option<io::Result<BufWriter<File>>>,
+}
 
-impl CommandPart {
+impl Part {
     /// Ends the part. Returns the reason why the part is incomplete.
     pub fn finish(&mut self) -> Option<String> {
-        let ended = self.0.as_mut().map(|file| file.flush().map_err(|error| error.to_string()));
-        match ended {
-            Ok(flushed) => flushed.err(),
+        let files = std::iter::once(&mut self.commands).chain(&mut self.frames);
+        let failed = |file: &mut io::Result<BufWriter<File>>| match file {
+            Ok(file) => file.flush().err().map(|error| error.to_string()),
             Err(error) => Some(error.to_string()),
-        }
+        };
+        files.filter_map(failed).next()
     }
 }
 
-impl Observer for CommandPart {
+impl Observer for Part {
+    fn arrival(&mut self, at: Instant, station: usize, frame: &Frame) {
+        let (Some(Ok(file)), Some(stream)) = (&mut self.frames, StreamId::of_frame(frame.id))
+        else {
+            return;
+        };
+        let (latency, first) = (&frame.latency, stream.first_frame());
+        let times = [latency.created().as_ns(), at.since(latency.created()).as_ns()];
+        let stages = FrameStage::ALL.map(|stage| latency.spent(stage).as_ns());
+        let numbers = [first, station as u64, frame.id - first].into_iter().chain(times);
+        let bytes: Vec<u8> = numbers.chain(stages).flat_map(u64::to_le_bytes).collect();
+        if let Err(error) = file.write_all(&bytes) {
+            self.frames = Some(Err(error));
+        }
+    }
+
     fn command(&mut self, record: &CommandRecord) {
-        let Ok(file) = &mut self.0 else { return };
+        let Ok(file) = &mut self.commands else { return };
         let mut bytes = [0; BYTES as usize];
         let span = record.until.since(record.since);
         let start = [
@@ -228,7 +287,7 @@ impl Observer for CommandPart {
             *place = u64::to_le_bytes(number);
         }
         if let Err(error) = file.write_all(&bytes) {
-            self.0 = Err(error);
+            self.commands = Err(error);
         }
     }
 }
@@ -244,7 +303,7 @@ mod tests {
     fn parts_remain_for_a_further_call_until_the_tables_are_written() {
         let folder = tempfile::tempdir().unwrap();
         let csv = folder.path().join("csv");
-        let folders = TableFolders { csv: Some(csv.clone()), parquet: None };
+        let folders = TableFolders { csv: Some(csv.clone()), ..TableFolders::default() };
         let text = "machine = \"farlane\"\n[workload]\nrw = \"read\"\nsize = \"64KiB\"\n";
         let plans = [Plan::parse("plan.toml", text).and_then(|plan| plan.build()).unwrap()];
         let tables = RunTables::create(folders.clone(), text, true).unwrap().expect("a folder");
@@ -266,5 +325,30 @@ mod tests {
         drop(tables);
         let commands = fs::read_to_string(csv.join("commands.csv")).unwrap();
         assert!(commands.lines().count() == 17 && blocked.is_file() && !csv.join(PARTS).exists());
+    }
+
+    #[test]
+    fn each_arrival_of_a_frame_is_a_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let csv = folder.path().join("csv");
+        let folders = TableFolders { csv: Some(csv.clone()), parquet: None, frames: true };
+        let text = "runtime = \"3ms\"\n[nodes.a]\n[nodes.b]\n[nodes.c]\n[bridges.s]\n[traffic.t]\n\
+                    from = \"a\"\nto = [\"b\", \"c\"]\ninterval = \"1ms\"\n";
+        let plans = [Plan::parse("plan.toml", text).and_then(|plan| plan.build()).unwrap()];
+        let tables = RunTables::create(folders, text, false).unwrap().expect("a folder");
+        let extras = Extras { tables: Some(&tables), ..Extras::default() };
+        let watch = Watch { is_stopped: &|| false, progress: &|_| {} };
+        let documents = run_all("", &plans, &extras, &watch).unwrap_or_else(|_| panic!("it runs"));
+        tables.write_runs(&plans, &documents);
+        tables.finish().unwrap();
+        let frames = fs::read_to_string(csv.join("frames.csv")).unwrap();
+        let rows: Vec<Vec<&str>> = frames.lines().map(|line| line.split(',').collect()).collect();
+        assert_eq!(rows.len(), 1 + 6);
+        let latency = documents[0].as_ref().unwrap().streams[0].listeners[1].latency_ns.max;
+        let last = rows.last().unwrap();
+        assert_eq!(last[4..8], ["t", "c", "2", "2000000"]);
+        assert_eq!(last[8].parse::<u64>().unwrap(), latency);
+        let stages = last[9..].iter().map(|ns| ns.parse::<u64>().unwrap()).sum::<u64>();
+        assert!(latency.abs_diff(stages) <= 8, "rounding of eight stages: {last:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Running a simulation, with observers.
 
-use super::parts::{CommandPart, RunTables};
+use super::parts::{Part, RunTables};
 use crate::Planned;
 use crate::recorded;
 use crate::simulate::limits::{Assumptions, Row};
@@ -193,7 +193,7 @@ pub fn simulate_plan(
     plan: &Planned,
     pace: &Arc<RunProgress>,
     requested: Option<&RunOptions>,
-    part: Option<CommandPart>,
+    part: Option<Part>,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Results, Failed> {
     let config = &plan.config;

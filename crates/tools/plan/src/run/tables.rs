@@ -10,6 +10,7 @@ use crate::Planned;
 use columns::{Column, RowFiles, Schema, Targets, Value};
 use report::target::Target;
 use report::{Failure, Outcome};
+use sim::ethernet::FrameStage;
 use sim::measure::{CommandRecord, STAGES, Stage};
 use stats::Latency;
 use std::fs;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use wire::Instant;
 
 /// Names of the tables.
-const NAMES: [&str; 5] = ["commands", "stages", "links", "streams", "histograms"];
+const NAMES: [&str; 6] = ["commands", "stages", "links", "streams", "histograms", "frames"];
 /// Name of the plan's file.
 pub(super) const PLAN: &str = "plan.toml";
 
@@ -121,6 +122,26 @@ const HISTOGRAMS: [Column; 9] = after_origin([
     Column::unsigned("count", ""),
 ]);
 
+/// Columns of a frame: `FrameStage::ALL` behind the other ones.
+const FRAMES: [Column; 9 + FrameStage::COUNT] = after_origin([
+    Column::text("stream"),
+    Column::text("listener"),
+    Column::unsigned("number", ""),
+    Column::unsigned("sent_ns", "ns"),
+    Column::unsigned("latency_ns", "ns"),
+    Column::unsigned("nic_ns", "ns"),
+    Column::unsigned("queue_ns", "ns"),
+    Column::unsigned("gate_ns", "ns"),
+    Column::unsigned("shaper_ns", "ns"),
+    Column::unsigned("preempted_ns", "ns"),
+    Column::unsigned("serialisation_ns", "ns"),
+    Column::unsigned("propagation_ns", "ns"),
+    Column::unsigned("bridge_ns", "ns"),
+]);
+
+/// Numbers of a frame: its own, sent, latency, stages.
+pub(super) const FRAME_NUMBERS: usize = 3 + FrameStage::COUNT;
+
 /// The folders of `--csv` and `--parquet`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableFolders {
@@ -128,6 +149,8 @@ pub struct TableFolders {
     pub csv: Option<PathBuf>,
     /// Folder of the Parquet files.
     pub parquet: Option<PathBuf>,
+    /// Whether there is a table of all frames of streams.
+    pub frames: bool,
 }
 
 /// The run to which a row belongs.
@@ -171,6 +194,7 @@ pub struct Tables {
     links: RowFiles,
     streams: RowFiles,
     histograms: RowFiles,
+    frames: Option<RowFiles>,
 }
 
 impl TableFolders {
@@ -250,7 +274,8 @@ impl Tables {
         else {
             unreachable!("every table is in the same folders")
         };
-        Ok(Some(Self { commands, stages, links, streams, histograms }))
+        let frames = if folders.frames { table(5, &FRAMES)? } else { None };
+        Ok(Some(Self { commands, stages, links, streams, histograms, frames }))
     }
 
     /// Adds a command.
@@ -323,6 +348,17 @@ impl Tables {
         }
     }
 
+    /// Adds a frame, if there is a table of frames.
+    pub(super) fn frame(
+        &mut self,
+        origin: &RowOrigin<'_>,
+        names: [&str; 2],
+        numbers: &[u64; FRAME_NUMBERS],
+    ) {
+        let Some(frames) = &mut self.frames else { return };
+        push(frames, origin, &names.map(Value::Text), numbers);
+    }
+
     /// Adds the distribution of a latency. `kind` is `host` or `stream`, `name` its name. A row
     /// counts the samples from `least_ns` to `largest_ns`, which have the same three significant
     /// digits.
@@ -358,6 +394,7 @@ impl Tables {
         let all = [self.commands, self.stages, self.links, self.streams, self.histograms];
         let failed: Vec<String> = all
             .into_iter()
+            .chain(self.frames)
             .filter_map(|file| file.finish(&metadata).err())
             .map(|failure| failure.0)
             .collect();
@@ -383,5 +420,7 @@ mod tests {
     fn every_stage_has_its_column() {
         let names = Stage::ALL.map(|stage| format!("{}_ns", stage.name()));
         assert_eq!(names.each_ref().map(String::as_str), STAGE_COLUMNS);
+        let names = FrameStage::ALL.map(|stage| format!("{}_ns", stage.name()));
+        assert_eq!(names.each_ref().map(String::as_str), FRAMES.map(|column| column.name)[9..]);
     }
 }
