@@ -416,6 +416,10 @@ fn streams(planned: &Planned, results: &Results) -> Vec<Stream> {
         duplicates: found.duplicates,
         overtaken: found.overtaken,
         latency_ns: found.latency.summary().into(),
+        histogram_ns: match results.hops {
+            Some(_) => found.latency.bins().used().map(<[u64; 3]>::from).collect(),
+            None => Vec::new(),
+        },
         time: results.hops.as_ref().and_then(|hops| Some(names.time(hops.listener(id, at)?))),
     };
     let stream_row = |(name, id): &(String, StreamId)| {

@@ -68,6 +68,10 @@ pub struct Listener {
     pub overtaken: u64,
     /// Latency of the frames in `arrived`.
     pub latency_ns: SimLatency,
+    /// Distribution of the latency: the least and the largest latency with the same three
+    /// significant digits, and the number of frames. Only of the first run, and not of sweeps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histogram_ns: Vec<[u64; 3]>,
     /// Where the frames in `arrived` spent their time, without those that more than 64 later frames
     /// overtook. Only of the first run, and not of sweeps.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
