@@ -153,9 +153,9 @@ fn no_plan_has_errors_in_its_capture() {
         let other = scope.spawn(|| all(odd));
         all(even) + other.join().unwrap()
     });
-    // Without a capture are the plan without a wire, unchanged, and the two plans without hosts,
+    // Without a capture are the plan without a wire, unchanged, and the four plans without hosts,
     // with both transports.
-    assert_eq!(captures, 2 * names.len() - 5);
+    assert_eq!(captures, 2 * names.len() - 9);
 }
 
 /// Packets are decoded as in Wireshark: once in order, then in any order.
