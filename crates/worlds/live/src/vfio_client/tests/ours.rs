@@ -7,11 +7,7 @@ use testkit::Folder;
 use vfio_user::{Action, EndpointInfo};
 
 /// Runs our server with a device that signals a vector for each doorbell: the value is the vector.
-fn serve(folder: Arc<Folder>, stop: Arc<AtomicBool>) {
-    let (config, bars) = testkit::vfio_user::plain_function();
-    let info = EndpointInfo { config, bars, doorbells: true };
-    let config = info.config.to_vec();
-    let mut server = vfio_user::Server::bind(&folder, 0, info).unwrap();
+fn serve(mut server: vfio_user::Server, config: &[u8], stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let now = Instant::ZERO;
         server.service(now);
@@ -38,15 +34,16 @@ fn serve(folder: Arc<Folder>, stop: Arc<AtomicBool>) {
 
 #[test]
 fn bars_are_sized_here_and_vectors_come_by_eventfd() {
-    let (folder, stop) = (Arc::new(Folder::new()), Arc::new(AtomicBool::new(false)));
+    let (folder, stop) = (Folder::new(), Arc::new(AtomicBool::new(false)));
+    let (config, bars) = testkit::vfio_user::plain_function();
+    let info = EndpointInfo { config, bars, doorbells: true };
+    let config = info.config.to_vec();
+    let server = vfio_user::Server::bind(&folder, 0, info).unwrap();
     let thread = {
-        let (folder, stop) = (folder.clone(), stop.clone());
-        std::thread::spawn(move || serve(folder, stop))
+        let stop = stop.clone();
+        std::thread::spawn(move || serve(server, &config, &stop))
     };
     let socket = folder.join("0/cntrl");
-    while !socket.exists() {
-        std::thread::yield_now();
-    }
     let settings = Settings { socket, doorbells: Doorbells::Auto, polled: false };
     let memory = HostMemory::new(BASE, 4096).unwrap();
     let poller = Poller::new(Waiting::Block).unwrap();
