@@ -168,6 +168,8 @@ pub struct Bridge {
     learned: BTreeMap<Mac, usize>,
     random: Random,
     groups: SchedulerGroups,
+    /// Whether ports filter VLANs.
+    filters: bool,
     streams: StreamTable,
     /// Frames on their way to output queues, in the order of time, then of arrival.
     pipeline: VecDeque<Ready>,
@@ -198,6 +200,7 @@ impl Bridge {
             outputs: config.ports.iter().map(output).collect(),
             known,
             group_ports: groups,
+            filters: config.ports.iter().any(|port| !port.vlans.is_empty()),
             learned: BTreeMap::new(),
             random: Random::new(config.seed),
             groups: SchedulerGroups::default(),
@@ -279,14 +282,14 @@ impl Bridge {
         ipv: Option<u8>,
     ) {
         let destination = transmission.frame.destination();
-        let vlan = self.config.ports[from].vlan_of(transmission.frame.tag);
-        if !self.config.ports[from].is_member(vlan) {
+        let vlan = self.filters.then(|| self.config.ports[from].vlan_of(transmission.frame.tag));
+        if !self.is_member(from, vlan) {
             self.counters.filtered += 1;
             self.dropped.note(&transmission.frame);
             return;
         }
         if let Some(to) = self.group_ports.find(destination) {
-            let is_open = |to: &usize| *to != from && self.config.ports[*to].is_member(vlan);
+            let is_open = |to: &usize| *to != from && self.is_member(*to, vlan);
             let mut open = to.iter().map(|to| usize::from(*to)).filter(is_open);
             return match (open.next(), open.next()) {
                 (Some(to), None) => self.enter(now, from, to, transmission, ipv),
@@ -304,16 +307,15 @@ impl Bridge {
         }
         self.learn(transmission.frame.source(), from);
         match self.port_of(destination) {
-            Some(to) if to == from || !self.config.ports[to].is_member(vlan) => {
+            Some(to) if to == from || !self.is_member(to, vlan) => {
                 self.counters.filtered += 1;
                 self.dropped.note(&transmission.frame);
             }
             Some(to) => self.enter(now, from, to, transmission, ipv),
             None => {
                 self.counters.flooded += 1;
-                let open = |to: &usize| {
-                    *to != from && self.forwards(*to) && self.config.ports[*to].is_member(vlan)
-                };
+                let open =
+                    |to: &usize| *to != from && self.forwards(*to) && self.is_member(*to, vlan);
                 let others: Vec<usize> = (0..self.outputs.len()).filter(open).collect();
                 self.forward(now, from, &others, transmission, ipv);
             }
@@ -331,6 +333,11 @@ impl Bridge {
     ) {
         self.dropped.note_copies(&transmission.frame, to.len());
         to.iter().for_each(|to| self.enter(now, from, *to, transmission.clone(), ipv));
+    }
+
+    /// Whether a port is a member of the VLAN, if ports filter VLANs.
+    fn is_member(&self, port: usize, vlan: Option<u16>) -> bool {
+        vlan.is_none_or(|vlan| self.config.ports[port].is_member(vlan))
     }
 
     fn forwards(&self, port: usize) -> bool {

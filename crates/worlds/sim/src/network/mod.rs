@@ -118,6 +118,8 @@ struct BridgeNode {
     outages: Vec<(Instant, bool)>,
     /// Delay from the last bit of a frame to the bridge's own software.
     delay: Duration,
+    /// Whether a port supports preemption, so that the bridge reacts to links.
+    preempts: bool,
 }
 
 /// The network of a world.
@@ -199,6 +201,7 @@ impl Network {
             BridgeNode {
                 cables: cables.collect(),
                 delay: bridge.delay,
+                preempts: bridge.ports.iter().any(|port| port.preemption.is_some()),
                 outages,
                 bridge: Bridge::new(bridge.machine(seed, number, streams, groups, &wiring)),
             }
@@ -289,9 +292,9 @@ impl Network {
         let (now, place) = (context.now, Place::Bridge(number));
         self.power_bridge(now, number, true);
         let mut wake = self.run_clock(place, now);
-        let BridgeNode { bridge, cables, outages, delay } = &mut self.bridges[number];
+        let BridgeNode { bridge, cables, outages, delay, preempts } = &mut self.bridges[number];
         wake = earliest([wake, outages.iter().rev().map(|(at, _)| *at).find(|at| *at > now)]);
-        for (port, cable) in cables.iter().enumerate() {
+        for (port, cable) in cables.iter().enumerate().filter(|_| *preempts) {
             let Some(cables) = *cable else { continue };
             if let Some((is_up, change)) = links::state(&self.directions, cables, now) {
                 bridge.set_link(now, port, is_up);
