@@ -133,6 +133,11 @@ fn the_guide_to_streams() {
 }
 
 #[test]
+fn the_guide_to_a_vehicle() {
+    check("docs/guide/vehicle.md", 2, &[]);
+}
+
+#[test]
 fn parts_of_many_nodes() {
     check("docs/experiments/many-nodes.md", 5, &PARTS);
 }
