@@ -180,8 +180,7 @@ fn host_sections<'a>(
 /// Returns the periodic streams, each with its interval as range.
 fn streams(root: &Section, planned: &Planned) -> Vec<Shift> {
     let shift = |((name, section), (_, id)): ((String, Section), &(String, StreamId))| {
-        let station = &planned.config.network.stations[usize::from(id.station)];
-        let traffic = &station.traffic[usize::from(id.number)];
+        let traffic = planned.config.network.stream(*id);
         let Pattern::Periodic(interval) = traffic.pattern else { return None };
         // A stream must start before it stops.
         let left = traffic.stop.map_or(interval, |stop| stop.since(traffic.start));

@@ -158,12 +158,12 @@ fn cycles(planned: &Planned) -> Vec<(String, Duration)> {
 }
 
 fn periodic<'a>(planned: &'a Planned, network: &NetworkConfig) -> Vec<(&'a String, Duration)> {
-    let period = |(name, id): &'a (String, sim::ethernet::traffic::StreamId)| {
-        let station = &network.stations[usize::from(id.station)];
-        match station.traffic[usize::from(id.number)].pattern {
-            Pattern::Periodic(interval) => Some((name, interval)),
-            _ => None,
-        }
+    let period = |(name, id): &'a (String, sim::ethernet::traffic::StreamId)| match network
+        .stream(*id)
+        .pattern
+    {
+        Pattern::Periodic(interval) => Some((name, interval)),
+        _ => None,
     };
     planned.streams.iter().filter_map(period).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::network::Layout;
 use super::owners::Owners;
-use super::traffic::Stream;
+use super::traffic::{Stream, listener_name};
 use keys::{KeyError, Mistakes, Section};
 use sim::ethernet::traffic::StreamId;
 use sim::workload::Workload;
@@ -85,14 +85,10 @@ pub(super) fn read(
         }
     }
     for Stream { name, id, loss, .. } in streams {
-        let listeners =
-            &network.stations[usize::from(id.station)].traffic[usize::from(id.number)].listeners;
+        let listeners = &network.stream(*id).listeners;
         for (listener, to) in listeners.iter().enumerate() {
             let subject = Subject::Stream { id: *id, listener };
-            let name = match listeners.len() {
-                1 => name.clone(),
-                _ => format!("{name} at {}", names[to.station]),
-            };
+            let name = listener_name(name, listeners.len(), &names[to.station]);
             add(format!("stream {name}"), subject, to.deadline.map(Bound::Deadline));
             add(format!("stream {name} loss"), subject, loss.map(Bound::Loss));
         }

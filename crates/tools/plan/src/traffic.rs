@@ -34,6 +34,12 @@ pub struct ListenerDeadline {
     pub deadline: Duration,
 }
 
+/// Returns the name of a stream at a listener: that of the stream, followed by the station if the
+/// stream has several listeners.
+pub fn listener_name(stream: &str, listeners: usize, station: &str) -> String {
+    if listeners == 1 { stream.to_owned() } else { format!("{stream} at {station}") }
+}
+
 impl Layout {
     /// Reads all streams.
     pub(super) fn traffic(&mut self, root: &Section, known: &Known) -> Result<(), KeyError> {

@@ -51,9 +51,7 @@ fn add_stream_remarks(
     add: &mut impl FnMut(String, String),
 ) {
     let network = &planned.config.network;
-    let sender = usize::from(id.station);
-    let station = &network.stations[sender];
-    let traffic = &station.traffic[usize::from(id.number)];
+    let traffic = network.stream(id);
     let tag = network.stream_tag(id);
     if traffic.priority > 0 && tag.is_none() {
         let remark = "its frames have no tag, so their priority is lost and they are of class 0 \

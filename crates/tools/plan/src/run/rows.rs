@@ -3,6 +3,7 @@
 use super::hops::StreamTime;
 use crate::Recording;
 use crate::simulate::requirements;
+use crate::traffic::listener_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim::world::HostReport;
@@ -83,11 +84,7 @@ impl Stream {
     /// if there are several.
     pub fn rows(&self) -> impl Iterator<Item = (String, &Listener)> {
         self.listeners.iter().map(|listener| {
-            let name = match self.listeners.len() {
-                1 => self.name.clone(),
-                _ => format!("{} at {}", self.name, listener.station),
-            };
-            (name, listener)
+            (listener_name(&self.name, self.listeners.len(), &listener.station), listener)
         })
     }
 }

@@ -357,6 +357,13 @@ impl StationConfig {
 }
 
 impl TrafficConfig {
+    /// The stations of the listeners, sorted, each with the index of the listener.
+    pub fn listeners_by_station(&self) -> Vec<(usize, usize)> {
+        let mut all: Vec<_> = self.listeners.iter().map(|to| to.station).zip(0..).collect();
+        all.sort_unstable();
+        all
+    }
+
     /// The group address of the stream `id`; `None` if the frames have the listener's address.
     pub fn group(&self, id: StreamId) -> Option<Mac> {
         let own = self.listeners.len() > 1 || self.listeners[0].path.is_some();

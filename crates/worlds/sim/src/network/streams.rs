@@ -164,8 +164,7 @@ impl Streams {
             let streams = config.traffic.iter().enumerate();
             let stream = streams.map(|(number, traffic)| {
                 let to = traffic.listeners.iter();
-                let mut stations: Vec<_> = to.clone().map(|to| to.station).zip(0..).collect();
-                stations.sort_unstable();
+                let stations = traffic.listeners_by_station();
                 let stream = StreamId::new(station, number);
                 let listeners = to.clone().map(|to| ListenerReport::new(to.station)).collect();
                 Stream {

@@ -67,8 +67,8 @@ pub fn in_order(run: &Run, seen: &Seen) -> Result<(), TestCaseError> {
 
 /// The listeners of a frame's stream.
 fn listeners(run: &Run, frame: &Frame) -> Vec<usize> {
-    let StreamId { station, number } = StreamId::of_frame(frame.id).expect("of a stream");
-    let traffic = &run.config.network.stations[usize::from(station)].traffic[usize::from(number)];
+    let stream = StreamId::of_frame(frame.id).expect("of a stream");
+    let traffic = run.config.network.stream(stream);
     traffic.listeners.iter().map(|listener| listener.station).collect()
 }
 

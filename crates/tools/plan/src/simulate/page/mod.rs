@@ -18,6 +18,7 @@ use super::requirements;
 use super::stream_hops::{StreamHops, urgency};
 use super::timeline::PortTimeline;
 use crate::run::document::World;
+use crate::traffic::listener_name;
 use report::Failure;
 use report::{Align, Page, Table, shares, time};
 use sim::Config;
@@ -75,14 +76,10 @@ impl PageLabels<'_> {
         let report = subject.report;
         let named = self.streams.iter().filter_map(|(name, id)| Some((name, report.stream(*id)?)));
         let rows = named.flat_map(|(name, stream)| {
-            let StreamId { station, number } = stream.stream;
-            let sender = &subject.config.network.stations[usize::from(station)];
-            let traffic = &sender.traffic[usize::from(number)];
+            let traffic = subject.config.network.stream(stream.stream);
             stream.listeners.iter().enumerate().map(move |(listener, own)| {
-                let name = match stream.listeners.len() {
-                    1 => name.clone(),
-                    _ => (self.named)(&format!("{name} at station {}", own.station)),
-                };
+                let station = (self.named)(&format!("station {}", own.station));
+                let name = listener_name(name, stream.listeners.len(), &station);
                 let latency = own.latency.summary();
                 let margin = |deadline: Duration| deadline.as_ns() as i64 - latency.max_ns as i64;
                 let deadline = traffic.listeners[listener].deadline.filter(|_| own.arrived > 0);

@@ -28,9 +28,10 @@ use wire::Instant;
 /// Maximum number of points along time of a listener, and of all listeners.
 const POINTS: usize = 200;
 const ALL_POINTS: usize = 40_000;
-/// Maximum number of frames of a stream that are followed. Lost frames are dropped when this number
-/// of later frames has arrived.
+/// Maximum number of frames of a stream that are followed.
 const FOLLOWED: usize = 1024;
+/// A frame is no longer followed when a frame has arrived that was sent by more than this number
+/// later.
 const OVERTAKEN: u64 = 64;
 
 /// Returns a key by which streams are sorted, the most urgent first: those with a deadline by their
@@ -124,9 +125,7 @@ impl StreamHops {
         let mut count = 0;
         let streams = network.stations.iter().enumerate().map(|(station, config)| {
             let streams = config.traffic.iter().enumerate().map(|(number, traffic)| {
-                let listeners = traffic.listeners.iter();
-                let mut stations: Vec<_> = listeners.map(|to| to.station).zip(0..).collect();
-                stations.sort_unstable();
+                let stations = traffic.listeners_by_station();
                 count += stations.len();
                 let first = StreamId::new(station, number).first_frame();
                 Stream {

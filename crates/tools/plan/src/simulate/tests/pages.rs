@@ -11,20 +11,29 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use wire::Duration;
 
-fn written(config: &Config, path: &Path) -> (Report, String) {
-    let plan = "# as tests have it\nseed = 1 # <one>\n";
-    let words = PageLabels {
+/// Title, plan and names of a simulation, without streams and remarks.
+pub fn labels<'a>(
+    title: &'a str,
+    plan: &'a str,
+    named: &'a dyn Fn(&str) -> String,
+) -> PageLabels<'a> {
+    PageLabels {
         world: crate::run::document::World::Sim,
-        title: "test.toml",
+        title,
         plan,
-        named: &str::to_owned,
+        named,
         recorded: &[],
         streams: &[],
         identified: &[],
         overloads: &[],
         remarks: &[],
         phases: None,
-    };
+    }
+}
+
+fn written(config: &Config, path: &Path) -> (Report, String) {
+    let plan = "# as tests have it\nseed = 1 # <one>\n";
+    let words = labels("test.toml", plan, &str::to_owned);
     written_as(config, path, &words)
 }
 
@@ -102,18 +111,7 @@ fn the_port_that_starves_is_the_first() {
     let planned = Plan::parse("p.toml", text).unwrap().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let named = |words: &str| planned.link_name(words);
-    let words = PageLabels {
-        world: crate::run::document::World::Sim,
-        title: "p",
-        plan: "",
-        named: &named,
-        recorded: &[],
-        streams: &[],
-        identified: &[],
-        overloads: &[],
-        remarks: &[],
-        phases: None,
-    };
+    let words = labels("p", "", &named);
     let (report, html) = written_as(&planned.config, &folder.path().join("r.html"), &words);
     let section = html.split("<h2>Gates</h2>").nth(1).unwrap().split("<h2>").next().unwrap();
     let captions: Vec<&str> =
@@ -226,18 +224,8 @@ fn plan_page_screenshots_are_written_on_request() {
         let planned = plan.build().unwrap();
         let path = artefacts().join(format!("{name}.html"));
         let named = |words: &str| planned.link_name(words);
-        let words = PageLabels {
-            world: crate::run::document::World::Sim,
-            title: name,
-            plan: &plan.text,
-            named: &named,
-            recorded: &[],
-            streams: &[],
-            identified: &planned.identified,
-            overloads: &[],
-            remarks: &[],
-            phases: None,
-        };
+        let words =
+            PageLabels { identified: &planned.identified, ..labels(name, &plan.text, &named) };
         let (_, html) = written_as(&planned.config, &path, &words);
         // The copies of the tunnel by path.
         let shown = ["copies of nvme to right", "from upper", "from lower"];
@@ -257,18 +245,8 @@ fn simulation_page_shows_clocks() {
                 [link]\nrate = \"1G\"\nschedule = \"l\"\n[schedules.l]\nentries = [\"S 80 100us\", \
                 \"S ff 400us\"]\n[traffic.t]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10ms\"\n";
     let planned = Plan::parse("p.toml", text).unwrap().build().unwrap();
-    let words = PageLabels {
-        world: crate::run::document::World::Sim,
-        title: "clocks.toml",
-        plan: text,
-        named: &|name| planned.link_name(name),
-        recorded: &[],
-        streams: &planned.streams,
-        identified: &[],
-        overloads: &[],
-        remarks: &[],
-        phases: None,
-    };
+    let named = |words: &str| planned.link_name(words);
+    let words = PageLabels { streams: &planned.streams, ..labels("clocks.toml", text, &named) };
     let folder = tempfile::tempdir().unwrap();
     let (_, page) = written_as(&planned.config, &folder.path().join("report.html"), &words);
     for part in [
@@ -289,18 +267,8 @@ fn page_of_two_thousand_streams_is_below_five_megabytes() {
     let text = crate::tests::scale::large(400, 200, 2_000);
     let text = text.replacen("runtime = \"1us\"", "runtime = \"25ms\"", 1);
     let planned = Plan::parse("p.toml", &text).unwrap().build().unwrap();
-    let words = PageLabels {
-        world: crate::run::document::World::Sim,
-        title: "large.toml",
-        plan: &text,
-        named: &|name| planned.link_name(name),
-        recorded: &[],
-        streams: &planned.streams,
-        identified: &[],
-        overloads: &[],
-        remarks: &[],
-        phases: None,
-    };
+    let named = |words: &str| planned.link_name(words);
+    let words = PageLabels { streams: &planned.streams, ..labels("large.toml", &text, &named) };
     let folder = tempfile::tempdir().unwrap();
     let (report, page) = written_as(&planned.config, &folder.path().join("report.html"), &words);
     assert!(page.len() < 5_000_000, "{} bytes", page.len());

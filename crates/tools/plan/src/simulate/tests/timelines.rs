@@ -1,6 +1,6 @@
 //! Tests of ports over time.
 
-use super::pages::{artefacts, write_screenshots, written_as};
+use super::pages::{artefacts, labels, write_screenshots, written_as};
 use super::run;
 use crate::simulate::timeline::{Chosen, Piece, PortTimeline, Timeline, Timelines};
 use crate::simulate::{Observers, PageLabels, Shared};
@@ -78,18 +78,7 @@ fn planned() -> Planned {
 
 fn page(planned: &Planned, name: &str) -> (String, PathBuf) {
     let named = |words: &str| planned.link_name(words);
-    let words = PageLabels {
-        world: crate::run::document::World::Sim,
-        identified: &[],
-        title: name,
-        plan: "",
-        named: &named,
-        recorded: &[],
-        streams: &planned.streams,
-        overloads: &[],
-        remarks: &[],
-        phases: None,
-    };
+    let words = PageLabels { streams: &planned.streams, ..labels(name, "", &named) };
     let path = artefacts().join(format!("{name}.html"));
     let (_, html) = written_as(&planned.config, &path, &words);
     let section = html.split("<h2>Ports along time</h2>").nth(1).expect("the section");
