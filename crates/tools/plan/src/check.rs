@@ -63,7 +63,8 @@ pub fn ways(config: &Config, layout: &Layout) -> Result<(), KeyError> {
     mistakes.or(())
 }
 
-/// Returns the port of a bridge at an end of this cable that is no member of the frames' VLAN.
+/// Returns the port of a bridge, at either end of this cable, that is not a member of the VLAN of
+/// the frames.
 fn no_member(
     wiring: &Wiring<'_>,
     egress: &Egress<'_>,

@@ -294,9 +294,12 @@ impl KeyValue for PathNames {
 /// `02:00:00:00:00:01`.
 impl KeyValue for MacText {
     fn parse(text: &str) -> Parsed<Self> {
-        let bytes: Vec<u8> =
-            text.split(':').map_while(|byte| u8::from_str_radix(byte, 16).ok()).collect();
-        let read = bytes.try_into().ok().filter(|_| text.len() == 17);
+        let byte = |part: &str| match part.len() {
+            2 if !part.starts_with('+') => u8::from_str_radix(part, 16).ok(),
+            _ => None,
+        };
+        let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
+        let read = bytes.and_then(|bytes| bytes.try_into().ok());
         read.map(|bytes| Self(Mac(bytes))).ok_or("a MAC address such as \"02:00:00:00:00:01\"")
     }
 }
@@ -377,6 +380,8 @@ mod tests {
             (GateEntry::check, "closed 5us ipv=1", "if it is open"),
             (GateEntry::check, "open 5us ipv=8", "0 to 7"),
             (PathNames::check, "a > > b", "left > upper > right"),
+            (MacText::check, "2:000:00:00:00:01", "a MAC address"),
+            (MacText::check, "+2:00:00:00:00:01", "a MAC address"),
             (RateStep::check, "1ms 0G", "1 b/s to 1000G"),
             (Frequency::check, "100001ppm", "at most 100000ppm"),
             (LogInterval::check, "100ms", "7.8125ms to 128s"),

@@ -91,7 +91,7 @@ pub struct Args {
     html: Option<Target>,
 }
 
-/// Returns whether the file's name is that of a graph for Graphviz.
+/// Returns whether the file has a name of Graphviz: `.dot` or `.gv`.
 fn is_graph(target: &Target) -> bool {
     let Target::File(path) = target else { return false };
     path.extension().is_some_and(|end| end == "dot" || end == "gv")

@@ -4,8 +4,8 @@ use keys::allowed::kind;
 use keys::{Entry, KeyError, Kind, Origin, Value, all};
 use std::sync::Arc;
 
-/// Returns the rows of a CSV text as tables. The first line has the names of the columns. Rows have
-/// the place of their first cell, keys that of their column, values that of their cell.
+/// Returns the rows of a CSV text as tables. The first line has the names of the columns. A row has
+/// the place of its first cell, a key the place of its column, a value the place of its cell.
 ///
 /// # Errors
 /// A row that has not a cell for each column, two equal columns, and arrays that are not TOML.
