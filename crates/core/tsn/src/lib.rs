@@ -59,7 +59,7 @@ pub mod taprio;
 pub use clock::{Clock, LocalTime};
 pub use cqf::{Cqf, CqfError};
 pub use gates::{
-    Entry, GateControlList, GateStates, Gates, Hardware, Hold, HoldAdvance, ListError, OpenShare,
+    CycleWindows, Entry, GateControlList, GateStates, Gates, Hardware, Hold, HoldAdvance, ListError, OpenShare,
     Operation, StepPolicy, hyperperiod,
 };
 

@@ -30,6 +30,18 @@ use wire::{Duration, Instant};
 
 use crate::{Clock, LocalTime};
 
+/// The times of a cycle in which a gate is open, or preemptable frames are held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CycleWindows {
+    /// Start of a cycle on the node's clock.
+    pub base: Duration,
+    /// Length of a cycle.
+    pub cycle: Duration,
+    /// Start and end of each window, in order. A start is within the cycle; the last end may be
+    /// after its end.
+    pub open: Vec<(Duration, Duration)>,
+}
+
 /// The lists of a port on a node's clock. Arguments and results are in true time.
 #[derive(Clone, Debug)]
 pub struct Gates {
@@ -53,6 +65,17 @@ impl Gates {
         let entry = Entry::set(GateStates::ALL, Duration::from_ns(1));
         let list = GateControlList::of_entries(Instant::ZERO, &[entry]);
         Self::new(list.expect("a valid list"), clock)
+    }
+
+    /// The windows of `queue`. `None` if the port changes from one list to another.
+    pub fn cycle_windows(&self, queue: usize) -> Option<CycleWindows> {
+        self.track(queue).only().map(Windows::in_cycle)
+    }
+
+    /// The times for which entries hold preemptable frames, without advances. `None` if the port
+    /// changes from one list to another.
+    pub fn cycle_holds(&self) -> Option<CycleWindows> {
+        (self.later.is_empty() && self.detour.is_none()).then(|| self.list.hold().in_cycle())
     }
 
     /// The first list of the port.

@@ -2,7 +2,7 @@
 
 use wire::{Duration, Instant};
 
-use super::Entry;
+use super::{CycleWindows, Entry};
 use crate::LocalTime;
 
 /// Open spans, in order, within a cycle that begins at `base`. Adjacent open entries are one
@@ -48,6 +48,12 @@ impl Windows {
     /// Moves the cycle start.
     pub(super) fn begin_at(&mut self, at: LocalTime) {
         self.base = at.as_ps().rem_euclid(self.cycle);
+    }
+
+    pub(super) fn in_cycle(&self) -> CycleWindows {
+        let ps = |ps: i64| Duration::from_ps(ps as u64);
+        let open = self.open.iter().map(|(start, end)| (ps(*start), ps(*end)));
+        CycleWindows { base: ps(self.base), cycle: ps(self.cycle), open: open.collect() }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -189,7 +189,7 @@ impl Frame {
 }
 
 /// Bytes from header to FCS of a frame with `untagged` bytes without tag and FCS.
-pub(super) fn length(untagged: usize, tagged: bool) -> usize {
+pub fn length(untagged: usize, tagged: bool) -> usize {
     (untagged + if tagged { TAG } else { 0 } + FCS).max(MINIMUM)
 }
 

@@ -1,0 +1,457 @@
+//! The longest time from the arrival of a frame in a queue to its transmission.
+//!
+//! All times are picoseconds. The *work* of a frame is its time on the line with preamble and gap.
+//! A frame of a class waits for the frames of its class that came before it, for classes with
+//! precedence, for one frame of the other classes that had begun, for gates and for credit. The
+//! functions try every time `x` by which the frame may arrive after the queue was last empty, with
+//! the most work that can arrive meanwhile (busy-period analysis; network calculus with the service
+//! curves of J.-Y. Le Boudec and P. Thiran, "Network Calculus", and frames instead of bits).
+
+use super::arrivals::Steps;
+
+/// The longest time that counts; beyond it a class is unbounded.
+pub const LIMIT: u64 = 20_000_000_000_000;
+
+/// A constraint of arrivals: a staircase, and how much the delays since its place differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Constraint {
+    /// The staircase.
+    pub steps: Steps,
+    /// Difference of the longest and the shortest delay.
+    pub jitter: u64,
+}
+
+/// Frames that enter a queue by one flow.
+#[derive(Clone, Debug)]
+pub struct Entering {
+    /// The arrivals satisfy all of these; none: any number of frames at once.
+    pub constraints: Vec<Constraint>,
+    /// Copies of each frame.
+    pub copies: u64,
+    /// The longest work of a frame.
+    pub line: u64,
+    /// The longest time of a frame that counts for credit.
+    pub counted: u64,
+}
+
+/// What the line of a reception port limits: after the longest frame, `rate` work per time.
+#[derive(Clone, Copy, Debug)]
+pub struct Cap {
+    /// The longest frame: its work, and its time that counts for credit.
+    pub largest: [u64; 2],
+    /// Work, and time that counts, in units of `per` per picosecond.
+    pub rate: [u64; 2],
+    /// See `rate`.
+    pub per: u64,
+    /// How much the delays from the line to the queue differ.
+    pub slack: u64,
+}
+
+/// Flows that enter by the same reception port, or a flow of the node itself.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The flows.
+    pub flows: Vec<Entering>,
+    /// The limit of the line, if the flows share one.
+    pub cap: Option<Cap>,
+}
+
+/// What is counted of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Work.
+    Line,
+    /// The time that counts for credit.
+    Credit,
+}
+
+/// The frames of a class at a port.
+#[derive(Clone, Debug, Default)]
+pub struct Load {
+    /// The flows by reception port.
+    pub groups: Vec<Group>,
+}
+
+impl Entering {
+    /// The most frames in a closed time `t`; `None`: any number.
+    pub fn frames(&self, t: u64) -> Option<u64> {
+        let all = self.constraints.iter();
+        let least = all.map(|one| one.steps.frames(t.saturating_add(one.jitter))).min();
+        least.map(|frames| frames.saturating_mul(self.copies))
+    }
+
+    fn of(&self, measure: Measure) -> u64 {
+        match measure {
+            Measure::Line => self.line,
+            Measure::Credit => self.counted,
+        }
+    }
+
+    /// Frames per picosecond in the long run.
+    fn rate(&self) -> f64 {
+        let rates = self.constraints.iter().map(|one| one.steps.rate());
+        rates.fold(f64::INFINITY, f64::min) * self.copies as f64
+    }
+}
+
+impl Group {
+    fn sum(&self, t: u64, measure: Measure) -> Option<u64> {
+        self.flows.iter().try_fold(0u64, |sum, flow| {
+            Some(sum.saturating_add(flow.frames(t)?.saturating_mul(flow.of(measure))))
+        })
+    }
+
+    fn work(&self, t: u64, measure: Measure) -> u64 {
+        let cap = self.cap.as_ref().map(|cap| cap.at(t, measure));
+        let all = [self.sum(t, measure), cap].into_iter().flatten().min();
+        all.unwrap_or(u64::MAX)
+    }
+
+    fn rate(&self, measure: Measure) -> f64 {
+        let flows = self.flows.iter().map(|flow| flow.rate() * flow.of(measure) as f64).sum();
+        let cap = self.cap.as_ref().map_or(f64::INFINITY, |cap| cap.rate(measure));
+        f64::min(flows, cap)
+    }
+
+    fn rises(&self, until: u64, measure: Measure, out: &mut Vec<u64>) {
+        let begin = out.len();
+        for flow in &self.flows {
+            for one in &flow.constraints {
+                out.extend(one.steps.rises(one.jitter, until));
+            }
+        }
+        let Some(cap) = &self.cap else { return };
+        // Where the line reaches a stair.
+        let stairs = begin..out.len();
+        let reached = stairs.map(|at| out[at]).chain([0]);
+        let reached = reached.filter_map(|at| self.sum(at, measure));
+        let crossings: Vec<u64> = reached.filter_map(|sum| cap.reaches(sum, measure)).collect();
+        out.extend(crossings.into_iter().filter(|at| *at <= until));
+    }
+}
+
+impl Cap {
+    fn parts(&self, measure: Measure) -> (u64, u64) {
+        let at = usize::from(measure == Measure::Credit);
+        (self.largest[at], self.rate[at])
+    }
+
+    fn at(&self, t: u64, measure: Measure) -> u64 {
+        let (largest, rate) = self.parts(measure);
+        let t = u128::from(t.saturating_add(self.slack));
+        let rest = (t * u128::from(rate)).div_ceil(u128::from(self.per));
+        largest.saturating_add(u64::try_from(rest).unwrap_or(u64::MAX))
+    }
+
+    fn rate(&self, measure: Measure) -> f64 {
+        self.parts(measure).1 as f64 / self.per as f64
+    }
+
+    /// The time at which the limit reaches `work`, above 0.
+    fn reaches(&self, work: u64, measure: Measure) -> Option<u64> {
+        let (largest, rate) = self.parts(measure);
+        let rest = u128::from(work.checked_sub(largest)?);
+        let t = (rest * u128::from(self.per)).div_ceil(u128::from(rate));
+        u64::try_from(t).ok()?.checked_sub(self.slack).filter(|at| *at > 0)
+    }
+}
+
+impl Load {
+    /// The most work that arrives in a closed time `t`.
+    pub fn work(&self, t: u64) -> u64 {
+        self.by(t, Measure::Line)
+    }
+
+    fn by(&self, t: u64, measure: Measure) -> u64 {
+        let groups = self.groups.iter();
+        groups.fold(0, |sum: u64, group| sum.saturating_add(group.work(t, measure)))
+    }
+
+    /// Work per time in the long run.
+    pub fn rate(&self, measure: Measure) -> f64 {
+        self.groups.iter().map(|group| group.rate(measure)).sum()
+    }
+
+    /// The most frames in a closed time `t`, as far as the flows limit it.
+    pub fn frames(&self, t: u64) -> u64 {
+        let flows = self.groups.iter().flat_map(|group| &group.flows);
+        flows.map(|flow| flow.frames(t).unwrap_or(u64::MAX)).fold(0, u64::saturating_add)
+    }
+
+    fn rises(&self, until: u64, measure: Measure) -> Vec<u64> {
+        let mut out = vec![0];
+        self.groups.iter().for_each(|group| group.rises(until, measure, &mut out));
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
+    /// Whether there are no frames.
+    pub fn is_empty(&self) -> bool {
+        self.groups.iter().all(|group| group.flows.is_empty())
+    }
+}
+
+/// A class with precedence.
+#[derive(Clone, Debug)]
+pub struct Higher {
+    /// Its frames.
+    pub load: Load,
+    /// Frames that came this long before the busy period may still wait at its begin.
+    pub before: u64,
+    /// Its credit-based shaper, if it has one.
+    pub credit: Option<Credit>,
+    /// Whether each frame cuts a preemptable frame in two: the time of the cut.
+    pub cut: u64,
+}
+
+/// A credit-based shaper.
+#[derive(Clone, Copy, Debug)]
+pub struct Credit {
+    /// idleSlope and portTransmitRate, in the same unit.
+    pub slope: (u64, u64),
+    /// The highest and the lowest credit of a higher class together, in time of the line.
+    pub range: u64,
+    /// Preamble and gap, if they do not count.
+    pub uncounted: u64,
+}
+
+impl Credit {
+    /// The time in which credit rises by what `counted` costs.
+    fn regain(&self, counted: u64) -> u64 {
+        let (idle, rate) = self.slope;
+        let time = (u128::from(counted) * u128::from(rate)).div_ceil(u128::from(idle));
+        u64::try_from(time).unwrap_or(u64::MAX)
+    }
+
+    /// The work that the shaper lets pass in a time `t`.
+    fn passes(&self, t: u64) -> u64 {
+        let (idle, rate) = self.slope;
+        let passes = (u128::from(t) * u128::from(idle)).div_ceil(u128::from(rate));
+        self.range.saturating_add(u64::try_from(passes).unwrap_or(u64::MAX))
+    }
+}
+
+impl Higher {
+    fn work(&self, t: u64) -> u64 {
+        let t_all = t.saturating_add(self.before);
+        let cuts = match self.cut {
+            0 => 0,
+            cut => self.load.frames(t_all).saturating_mul(cut),
+        };
+        let arrives = self.load.work(t_all);
+        let passes = self.credit.map_or(u64::MAX, |credit| credit.passes(t));
+        arrives.min(passes).saturating_add(cuts)
+    }
+
+    fn rises(&self, until: u64) -> impl Iterator<Item = u64> {
+        let rises = self.load.rises(until.saturating_add(self.before), Measure::Line);
+        rises.into_iter().filter_map(|at| at.checked_sub(self.before))
+    }
+
+    fn rate(&self) -> f64 {
+        let frames = self.load.groups.iter().flat_map(|group| &group.flows);
+        let cuts: f64 = frames.map(|flow| flow.rate() * self.cut as f64).sum();
+        self.load.rate(Measure::Line) + if self.cut > 0 { cuts } else { 0.0 }
+    }
+}
+
+/// The windows in which frames of a class may start, all other conditions met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// Length of the cycle.
+    pub cycle: u64,
+    /// Start and end of each window, in order; the last end may be after the cycle.
+    pub spans: Vec<(u64, u64)>,
+    /// Whether another class may have begun a frame at the end of a window.
+    pub blocks: bool,
+}
+
+impl Windows {
+    /// The longest time until `demand` of a class has started, if a frame of length `block` may come
+    /// first. `None`: beyond [`LIMIT`].
+    pub fn serve(&self, demand: u64, block: u64) -> Option<u64> {
+        let sum: u64 = self.spans.iter().map(|(from, to)| to - from).sum();
+        if sum == 0 {
+            return None;
+        }
+        let block = if self.blocks { block } else { 0 };
+        let cycles = demand / sum;
+        let (whole, rest) = (cycles.checked_mul(self.cycle)?, demand % sum);
+        let most = (0..self.spans.len()).map(|at| self.after(at, rest)).max()?;
+        block.checked_add(whole)?.checked_add(most).filter(|time| *time < LIMIT)
+    }
+
+    /// The time from the end of window `at` until `demand`, which fits into a cycle, has started.
+    fn after(&self, at: usize, mut demand: u64) -> u64 {
+        let count = self.spans.len();
+        let end = self.spans[at].1;
+        for step in 1.. {
+            let (index, cycles) = ((at + step) % count, (at + step) / count);
+            let (from, to) = self.spans[index];
+            let shift = self.cycle * cycles as u64;
+            if demand <= to - from {
+                return from + shift + demand - end;
+            }
+            demand -= to - from;
+        }
+        unreachable!("the demand fits into a cycle")
+    }
+
+    /// The share of time in the windows.
+    pub fn share(&self) -> f64 {
+        let sum: u64 = self.spans.iter().map(|(from, to)| to - from).sum();
+        sum as f64 / self.cycle as f64
+    }
+}
+
+/// A class at a port, and all that may delay its frames.
+#[derive(Clone, Debug)]
+pub struct Class {
+    /// Its frames.
+    pub own: Load,
+    /// Classes with precedence, and flows of the class that need not wait for earlier frames.
+    pub higher: Vec<Higher>,
+    /// The longest time of a frame of another class that has begun.
+    pub block: u64,
+    /// The windows of the gate; `None`: always open.
+    pub windows: Option<Windows>,
+    /// The credit-based shaper.
+    pub credit: Option<Credit>,
+    /// Whether frames may be cut, so that other frames may delay their end.
+    pub is_cut: bool,
+    /// Length of a cycle of cyclic queues: frames wait until the next cycle, in which they must be
+    /// sent.
+    pub cycle: Option<u64>,
+}
+
+impl Class {
+    fn higher(&self, t: u64) -> u64 {
+        self.higher.iter().fold(0, |sum: u64, class| sum.saturating_add(class.work(t)))
+    }
+
+    fn measure(&self) -> Measure {
+        if self.credit.is_some() { Measure::Credit } else { Measure::Line }
+    }
+
+    /// Offered load, and the load that the class can carry, as shares of the line.
+    pub fn utilisation(&self) -> (f64, f64) {
+        let higher: f64 = self.higher.iter().map(Higher::rate).sum();
+        let share = self.windows.as_ref().map_or(1.0, Windows::share);
+        let own = self.own.rate(self.measure());
+        match self.credit {
+            Some(credit) => (own, credit.slope.0 as f64 / credit.slope.1 as f64 * share),
+            None => (own + higher, share),
+        }
+    }
+
+    /// The longest time for which a class with credit waits for other frames. `None`: unbounded.
+    ///
+    /// Credit above 0 is `idleSlope * p - rate * own` after a time `p` since it was 0, of which the
+    /// class sent for `own`, and the others for at most `block + higher(p)`. So the credit is at
+    /// most `rate * (block + higher(p)) - (rate - idleSlope) * p`, and the frame waits for as long
+    /// as that credit takes to rise.
+    pub fn blocked(&self, credit: &Credit) -> Option<u64> {
+        let (idle, rate) = (u128::from(credit.slope.0), u128::from(credit.slope.1));
+        let others = |p: u64| u128::from(self.block.saturating_add(self.higher(p)));
+        let until = |scale: u128| {
+            let mut p = 0;
+            loop {
+                let next = u64::try_from((others(p) * rate).div_ceil(scale.max(1))).ok()?;
+                if next <= p {
+                    return Some(p);
+                }
+                p = (next < LIMIT).then_some(next)?;
+            }
+        };
+        let alone = until(rate)?;
+        let end = until(rate - idle)?;
+        let rises = self.higher.iter().flat_map(|class| class.rises(end)).filter(|p| *p > alone);
+        let wait = |p: u64| {
+            let credit = (others(p) * rate).checked_sub((rate - idle) * u128::from(p))?;
+            u64::try_from(credit.div_ceil(idle)).ok()
+        };
+        Some(rises.filter_map(wait).fold(alone, u64::max))
+    }
+
+    /// The longest time from the begin of the busy period until work of the class `before` a frame
+    /// has started, so that the frame starts. `None`: unbounded.
+    fn start(&self, before: u64) -> Option<u64> {
+        let demand = self.credit.map_or(before, |credit| {
+            credit.regain(before).saturating_add(credit.uncounted)
+        });
+        if let (Some(credit), None) = (&self.credit, &self.windows) {
+            let time = demand.checked_add(self.blocked(credit)?);
+            return time.filter(|time| *time < LIMIT);
+        }
+        let mut time = demand;
+        loop {
+            let need = demand.saturating_add(self.higher(time));
+            let next = match &self.windows {
+                None => need.saturating_add(self.block),
+                Some(windows) => windows.serve(need, self.block)?,
+            };
+            if next <= time {
+                return Some(time);
+            }
+            if next >= LIMIT {
+                return None;
+            }
+            time = next;
+        }
+    }
+
+    /// The time in which the class is busy at most. `None`: unbounded.
+    fn busy(&self) -> Option<u64> {
+        let (offered, limit) = self.utilisation();
+        if offered >= limit {
+            return None;
+        }
+        let mut time = 1;
+        loop {
+            let next = self.start(self.own.by(time, self.measure()))?;
+            if next <= time {
+                return Some(time);
+            }
+            time = next;
+        }
+    }
+
+    /// The longest time from the arrival of a frame in a cyclic queue to the begin of its
+    /// transmission. `None`: a cycle is too short for the frames of the previous one.
+    fn cyclic(&self, line: u64, cycle: u64) -> Option<u64> {
+        let mut longest = 0;
+        for x in self.own.rises(cycle, Measure::Line) {
+            let all = self.own.work(x).max(line);
+            let start = self.start(if self.is_cut { all } else { all - line })?;
+            if start + if self.is_cut { 0 } else { line } > cycle {
+                return None;
+            }
+            longest = longest.max(cycle - x + start);
+        }
+        Some(longest)
+    }
+
+    /// The longest time from the arrival of a frame to the begin of its transmission, or to its end
+    /// if frames may be cut, for each work of a frame in `lines` (as [`Entering::line`], and as
+    /// [`Entering::counted`]). `None`: unbounded.
+    pub fn delays(&self, lines: &[(u64, u64)]) -> Option<Vec<u64>> {
+        if let Some(cycle) = self.cycle {
+            return lines.iter().map(|(line, _)| self.cyclic(*line, cycle)).collect();
+        }
+        let busy = self.busy()?;
+        let measure = self.measure();
+        let rises = self.own.rises(busy, measure);
+        let delay = |(line, counted): &(u64, u64)| {
+            let own = if measure == Measure::Credit { *counted } else { *line };
+            let mut longest = 0;
+            for x in &rises {
+                let all = self.own.by(*x, measure).max(own);
+                let before = if self.is_cut { all } else { all - own };
+                longest = longest.max(self.start(before)?.saturating_sub(*x));
+            }
+            Some(longest)
+        };
+        lines.iter().map(delay).collect()
+    }
+}

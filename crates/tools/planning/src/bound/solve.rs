@@ -1,0 +1,765 @@
+//! Delays of all ports and flows.
+
+use super::flows::{self, Flow};
+use super::ports::Classes;
+use super::service::{Cap, Class, Constraint, Entering, Group, LIMIT, Load};
+use super::{arrivals::Steps, premises};
+use plan::Planned;
+use sim::ethernet::bridge::Mode;
+use sim::ethernet::frame::{GAP, HEADER, PREAMBLE, TAG};
+use sim::ethernet::port::{Algorithm, Ats, Counted};
+use sim::ethernet::traffic::StreamId;
+use sim::network::{CableEnd, NetworkConfig, Wiring};
+use std::collections::BTreeMap;
+use tsn::QUEUES;
+use wire::Duration;
+
+/// The most rounds until delays no longer change.
+const ROUNDS: usize = 2_000;
+
+/// The guaranteed latencies of a plan.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// The streams, in the order of the plan.
+    pub streams: Vec<StreamBound>,
+    /// What the bounds presume.
+    pub premises: Vec<String>,
+}
+
+/// The guaranteed latency of a stream.
+#[derive(Clone, Debug)]
+pub struct StreamBound {
+    /// Name of the stream.
+    pub name: String,
+    /// Its listeners, in the order of the plan.
+    pub listeners: Vec<ListenerBound>,
+}
+
+/// The guaranteed latency of a stream at a listener.
+#[derive(Clone, Debug)]
+pub struct ListenerBound {
+    /// Name of the station.
+    pub name: String,
+    /// The longest latency; `Err`: why there is none.
+    pub bound: Result<Duration, String>,
+    /// The hops.
+    pub hops: Vec<HopBound>,
+}
+
+/// A hop of a stream.
+#[derive(Clone, Debug)]
+pub struct HopBound {
+    /// The port and the far end of its cable.
+    pub port: String,
+    /// The longest time from the arrival in the queue to the end of the transmission.
+    pub bound: Option<Duration>,
+    /// The most bytes of the class in the queue, header to FCS.
+    pub backlog: Option<u64>,
+}
+
+/// A staircase of a flow, and the least and the longest delay since its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Since {
+    steps: Steps,
+    delay: [u64; 2],
+}
+
+/// What is known of a flow at a hop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct State {
+    /// The arrivals satisfy all of these; none: any number of frames.
+    since: Vec<Since>,
+    /// The least and the longest time from the source to the queue. The longest is `None` if it is
+    /// unbounded.
+    entry: (u64, Option<u64>),
+    /// The longest time from the queue to the end of the transmission.
+    delay: Option<u64>,
+    /// The most bytes of the class in the queue.
+    backlog: Option<u64>,
+}
+
+struct Solver<'a> {
+    network: &'a NetworkConfig,
+    wiring: &'a Wiring<'a>,
+    flows: &'a [Flow],
+    /// For each flow and hop.
+    states: Vec<Vec<State>>,
+    /// The flows and hops of each port.
+    ports: BTreeMap<CableEnd, Vec<(usize, usize)>>,
+    /// Why a class of a port is unbounded.
+    why: BTreeMap<(CableEnd, usize), String>,
+    /// By how much clocks run fast or slow, in parts per million.
+    drift: u64,
+    planned: &'a Planned,
+}
+
+/// The guaranteed latencies of a plan.
+pub fn bound(planned: &Planned) -> Bounds {
+    let network = &planned.config.network;
+    let wiring = network.wiring();
+    let drift = premises::drift(network);
+    let stream = |(name, id): &(String, StreamId)| flows::of_stream(&wiring, name, *id, drift);
+    let streams: Vec<Result<Flow, String>> = planned.streams.iter().map(stream).collect();
+    let known: Vec<Flow> = streams.iter().filter_map(|flow| flow.clone().ok()).collect();
+    let mut solver = Solver::new(planned, &wiring, &known, drift);
+    let settled = solver.run();
+    let mut next = 0..known.len();
+    let result = |((name, id), flow): (&(String, StreamId), Result<Flow, String>)| {
+        let listeners = match flow {
+            Ok(_) => {
+                let flow = next.next().expect("one for each known flow");
+                solver.listeners(flow, &settled)
+            }
+            Err(why) => {
+                let to = network.stream(*id).listeners.iter();
+                let listener = |station: usize| ListenerBound {
+                    name: planned.stations[station].clone(),
+                    bound: Err(why.clone()),
+                    hops: Vec::new(),
+                };
+                to.map(|to| listener(to.station)).collect()
+            }
+        };
+        StreamBound { name: name.clone(), listeners }
+    };
+    let streams = planned.streams.iter().zip(streams).map(result).collect();
+    Bounds { streams, premises: premises::of(planned) }
+}
+
+impl<'a> Solver<'a> {
+    fn new(
+        planned: &'a Planned,
+        wiring: &'a Wiring<'a>,
+        flows: &'a [Flow],
+        drift: u64,
+    ) -> Self {
+        let mut ports: BTreeMap<CableEnd, Vec<(usize, usize)>> = BTreeMap::new();
+        for (number, flow) in flows.iter().enumerate() {
+            for (at, hop) in flow.hops.iter().enumerate() {
+                ports.entry(hop.port).or_default().push((number, at));
+            }
+        }
+        let states = flows.iter().map(|flow| vec![State::default(); flow.hops.len()]).collect();
+        let (network, why) = (wiring.network, BTreeMap::new());
+        let mut solver = Self { network, wiring, flows, states, ports, why, drift, planned };
+        solver.enter_all();
+        solver
+    }
+
+    /// Repeats until no delay changes. The error is a circle that does not settle.
+    fn run(&mut self) -> Result<(), String> {
+        let ports: Vec<CableEnd> = self.ports.keys().copied().collect();
+        let mut open: Vec<CableEnd> = ports;
+        for _ in 0..ROUNDS {
+            for port in &open {
+                self.port(*port);
+            }
+            open = self.enter_all();
+            if open.is_empty() {
+                return Ok(());
+            }
+        }
+        let names: Vec<String> =
+            open.iter().take(8).map(|port| self.planned.port_name(*port)).collect();
+        Err(format!("the delays of a circle of ports do not settle: {}", names.join(", ")))
+    }
+
+    /// Updates the arrivals at all hops. Returns the ports at which something changed.
+    fn enter_all(&mut self) -> Vec<CableEnd> {
+        let mut changed = Vec::new();
+        for number in 0..self.flows.len() {
+            for at in 0..self.flows[number].hops.len() {
+                let (since, entry) = self.entry(number, at);
+                let state = &mut self.states[number][at];
+                if (&state.since, state.entry) != (&since, entry) {
+                    (state.since, state.entry) = (since, entry);
+                    changed.push(self.flows[number].hops[at].port);
+                }
+            }
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+
+    /// How a flow enters the queue of a hop.
+    fn entry(&self, number: usize, at: usize) -> (Vec<Since>, (u64, Option<u64>)) {
+        let flow = &self.flows[number];
+        let hop = &flow.hops[at];
+        let mut since: Vec<Since> = Vec::new();
+        let mut entry = (u64::MAX, Some(0u64));
+        if hop.before.is_empty() {
+            let station = &self.network.stations[flow.from];
+            let pipeline = station.tx_delay.as_ps();
+            let steps = flow.arrivals.clone().ok();
+            since.extend(steps.map(|steps| Since { steps, delay: [0, 0] }));
+            entry = (pipeline, Some(pipeline));
+        }
+        for (index, before) in hop.before.iter().enumerate() {
+            let state = &self.states[number][*before];
+            let (least, longest) = self.travel(number, *before, hop.port);
+            let delay = state.delay.map(|delay| delay.saturating_add(longest));
+            entry.0 = entry.0.min(state.entry.0.saturating_add(least));
+            let end = state.entry.1.zip(delay).map(|(entry, delay)| entry.saturating_add(delay));
+            entry.1 = entry.1.zip(end).map(|(one, other)| one.max(other));
+            let moved = state.since.iter().filter_map(|one| {
+                let [least_before, longest_before] = one.delay;
+                let delay = [least_before + least, longest_before.saturating_add(delay?)];
+                Some(Since { steps: one.steps, delay })
+            });
+            let moved: Vec<Since> = moved.collect();
+            if index == 0 {
+                since = moved;
+                continue;
+            }
+            since.retain(|one| moved.iter().any(|other| other.steps == one.steps));
+            for one in &mut since {
+                let other = moved.iter().find(|other| other.steps == one.steps).expect("kept");
+                one.delay[0] = one.delay[0].min(other.delay[0]);
+                one.delay[1] = one.delay[1].max(other.delay[1]);
+            }
+        }
+        if let Some(steps) = hop.meter {
+            since.push(Since { steps, delay: self.bridge(hop.port) });
+        }
+        self.shape(number, at, &mut since, &mut entry);
+        let most = entry.1.filter(|most| *most < LIMIT);
+        (since, (entry.0, most))
+    }
+
+    /// The asynchronous shaper before the queue of a hop.
+    fn shape(
+        &self,
+        number: usize,
+        at: usize,
+        since: &mut Vec<Since>,
+        entry: &mut (u64, Option<u64>),
+    ) {
+        let hop = &self.flows[number].hops[at];
+        let Algorithm::Ats(ats) = &self.network.port(hop.port).classes[hop.class].algorithm else {
+            return;
+        };
+        let steps = self.committed(ats, number, hop.port);
+        let extra = self.regulated(number, at);
+        *entry = (entry.0, entry.1.zip(extra).map(|(entry, extra)| entry + extra));
+        for one in since.iter_mut() {
+            one.delay[1] = one.delay[1].saturating_add(extra.unwrap_or(LIMIT));
+        }
+        since.push(Since { steps, delay: [0, 0] });
+    }
+
+    /// What the shaper of a flow lets pass.
+    fn committed(&self, ats: &Ats, number: usize, port: CableEnd) -> Steps {
+        let (rate, burst, bits) = self.bucket(ats, number, port);
+        let time = |bits: u128| {
+            let rate = rate * u128::from(1_000_000 + self.drift) / 1_000_000;
+            u64::try_from(bits * 1_000_000_000_000 / rate.max(1)).unwrap_or(u64::MAX)
+        };
+        Steps {
+            first: u64::try_from((burst / bits).max(1)).unwrap_or(u64::MAX),
+            each: 1,
+            interval: time(bits).max(1),
+            late: time(burst % bits) + 1,
+        }
+    }
+
+    /// Rate and burst of the shaper of a flow, and the bits of its shortest frame.
+    fn bucket(&self, ats: &Ats, number: usize, port: CableEnd) -> (u128, u128, u128) {
+        let flow = &self.flows[number];
+        let stream = self.planned.streams.iter().find(|(name, _)| *name == flow.name);
+        let own = ats.streams.iter().find(|(id, _)| stream.is_some_and(|(_, own)| own == id));
+        let committed = own.map_or(ats.committed, |(_, committed)| *committed);
+        let line = flow.on_line(self.network, port)[1];
+        let bytes = match ats.counted {
+            Counted::WithGap => line + GAP,
+            Counted::FrameOnly => line - PREAMBLE,
+        };
+        (committed.rate.into(), committed.burst.into(), bytes as u128 * 8)
+    }
+
+    /// How long the shaper before a hop delays a flow at most, beyond the longest delay of the
+    /// previous port. `None`: unbounded.
+    ///
+    /// A regulator after a system that keeps the order adds nothing to the longest delay of the
+    /// system, if the frames satisfied the regulator before (J.-Y. Le Boudec, "A Theory of Traffic
+    /// Regulators for Deterministic Networks", 2018, theorem 5).
+    fn regulated(&self, number: usize, at: usize) -> Option<u64> {
+        let hop = &self.flows[number].hops[at];
+        let Algorithm::Ats(ats) = &self.network.port(hop.port).classes[hop.class].algorithm else {
+            return Some(0);
+        };
+        let delay_before = |flow: usize, at: usize| -> Option<u64> {
+            let before = &self.flows[flow].hops[at].before;
+            let delays = before.iter().map(|before| self.states[flow][*before].delay);
+            delays.fold(Some(0), |longest, delay| Some(longest?.max(delay?)))
+        };
+        let group: Vec<(usize, usize)> = self.ports[&hop.port]
+            .iter()
+            .copied()
+            .filter(|(flow, other)| {
+                let theirs = &self.flows[*flow].hops[*other];
+                let from = |flow: usize, hop: &flows::Hop| {
+                    hop.before.iter().map(|at| self.flows[flow].hops[*at].port).collect::<Vec<_>>()
+                };
+                theirs.class == hop.class
+                    && !hop.before.is_empty()
+                    && from(*flow, theirs) == from(number, hop)
+            })
+            .collect();
+        let group = if group.is_empty() { vec![(number, at)] } else { group };
+        let own = delay_before(number, at)?;
+        let mut longest = 0;
+        for (flow, at) in &group {
+            let excess = self.excess(ats, *flow, *at);
+            match excess {
+                Some(0) => longest = longest.max(delay_before(*flow, *at)?.saturating_sub(own)),
+                Some(excess) if group.len() == 1 => longest = excess,
+                _ => return ats.max_residence.map(Duration::as_ps),
+            }
+        }
+        Some(longest)
+    }
+
+    /// How long the frames of a flow, as they entered the previous port, would wait for their
+    /// shaper. `None`: unbounded.
+    fn excess(&self, ats: &Ats, number: usize, at: usize) -> Option<u64> {
+        let hop = &self.flows[number].hops[at];
+        let (rate, burst, bits) = self.bucket(ats, number, hop.port);
+        let rate = rate * 1_000_000 / u128::from(1_000_000 + self.drift);
+        let wait = |frames: u64, t: u64| {
+            let over = (u128::from(frames) * bits).saturating_sub(burst) * 1_000_000_000_000;
+            u64::try_from(over.div_ceil(rate.max(1))).unwrap_or(u64::MAX).saturating_sub(t)
+        };
+        let longest = |one: &Since| {
+            let jitter = one.delay[1] - one.delay[0];
+            let steady = u128::from(one.steps.each) * bits * 1_000_000_000_000;
+            let keeps = steady <= rate * u128::from(one.steps.interval);
+            let first = one.steps.rises(jitter, u64::MAX).next()?;
+            let later = wait(one.steps.frames(first + jitter), first);
+            keeps.then(|| wait(one.steps.frames(jitter), 0).max(later))
+        };
+        let since: Vec<Since> = match hop.before.as_slice() {
+            [] => self.flows[number].arrivals.iter().map(|s| Since { steps: *s, delay: [0, 0] }).collect(),
+            [before] => self.states[number][*before].since.clone(),
+            _ => return None,
+        };
+        since.iter().filter_map(longest).min()
+    }
+
+    /// The least and the longest time of a bridge.
+    fn bridge(&self, port: CableEnd) -> [u64; 2] {
+        let CableEnd::Bridge(bridge, _) = port else { return [0, 0] };
+        let bridge = &self.network.bridges[bridge];
+        // Irwin-Hall: never beyond six standard deviations (`stats::random`).
+        let spread = bridge.jitter.as_ps().saturating_mul(6);
+        let delay = bridge.delay.as_ps();
+        [delay.saturating_sub(spread), delay + spread]
+    }
+
+    /// The least time from a queue, and the longest time from the end of the transmission there, to
+    /// the queue of the port `to` or, for a station, to the application.
+    fn travel(&self, number: usize, before: usize, to: CableEnd) -> (u64, u64) {
+        let flow = &self.flows[number];
+        let port = flow.hops[before].port;
+        let rate = self.network.port(port).rate;
+        let [longest, shortest] = flow.on_line(self.network, port).map(|bytes| rate.duration(bytes));
+        let (cable, _) = self.wiring.across(port).expect("a cable of the path");
+        let config = &self.network.cables[cable];
+        let faults = &config.faults[usize::from(config.a != port)];
+        let random = match faults.delay == Default::default() {
+            true => 0,
+            false => faults.delay_up_to.as_ps(),
+        };
+        let propagation = config.propagation.as_ps();
+        let (node, head) = match to {
+            CableEnd::Station(station, _) => {
+                ([self.network.stations[station].rx_delay.as_ps(); 2], None)
+            }
+            CableEnd::Bridge(bridge, _) => (self.bridge(to), self.head(bridge, number, before, to)),
+        };
+        let least = shortest.as_ps().min(head.unwrap_or(u64::MAX)) + propagation + node[0];
+        // A cut-through bridge forwards a frame before its end.
+        let early = head.map_or(0, |head| longest.as_ps() - head);
+        (least, (propagation + random + node[1]).saturating_sub(early))
+    }
+
+    /// The time after which a cut-through bridge forwards a frame; `None`: after its end.
+    fn head(&self, bridge: usize, number: usize, before: usize, to: CableEnd) -> Option<u64> {
+        if self.network.bridges[bridge].mode != Mode::CutThrough {
+            return None;
+        }
+        let hop = &self.flows[number].hops[before];
+        let port = self.network.port(hop.port);
+        let cut = port.preemption.is_some_and(|preemption| preemption.express >> hop.class & 1 == 0);
+        let faster = self.network.port(to).rate > port.rate;
+        let tag = if self.flows[number].tag.is_some() { TAG } else { 0 };
+        (!cut && !faster).then(|| port.rate.duration(PREAMBLE + HEADER + tag).as_ps())
+    }
+
+    /// Computes the delays of all flows at a port.
+    fn port(&mut self, port: CableEnd) {
+        let all = &self.ports[&port];
+        let preempts = self.preempts(port);
+        let mut classes = self.classes(port, all, preempts);
+        let mut order: Vec<usize> =
+            (0..QUEUES).rev().filter(|class| classes.longest[*class] > 0).collect();
+        // Express classes first: preemptable ones wait for them.
+        if let Some(preemption) = classes.config.preemption {
+            order.sort_by_key(|class| preemption.express >> class & 1 == 0);
+        }
+        let whole = (preempts && self.starts_whole(port)).then(|| self.classes(port, all, false));
+        let mut found = Vec::new();
+        for class in order {
+            let hops: Vec<(usize, usize)> = all
+                .iter()
+                .copied()
+                .filter(|(flow, at)| self.flows[*flow].hops[*at].class == class)
+                .collect();
+            let mut delays = self.delays(&classes, class, &hops);
+            if let (Some(whole), Ok(delays)) = (&whole, &mut delays) {
+                match self.delays(whole, class, &hops) {
+                    Ok(others) => {
+                        let both = delays.iter_mut().zip(others);
+                        both.for_each(|(one, other)| *one = (*one).max(other));
+                    }
+                    Err(_) => {}
+                }
+            }
+            classes.waits[class] = match &delays {
+                Ok(delays) => delays.iter().copied().max().unwrap_or(0),
+                Err(_) => LIMIT,
+            };
+            found.push((class, hops, delays));
+        }
+        let backlogs: Vec<Option<u64>> = found
+            .iter()
+            .map(|(class, hops, delays)| {
+                delays.as_ref().ok().map(|_| self.backlog(&classes, *class, hops))
+            })
+            .collect();
+        for ((class, hops, delays), backlog) in found.into_iter().zip(backlogs) {
+            match delays {
+                Ok(delays) => {
+                    self.why.remove(&(port, class));
+                    for ((flow, at), delay) in hops.into_iter().zip(delays) {
+                        let state = &mut self.states[flow][at];
+                        (state.delay, state.backlog) = (Some(delay), backlog);
+                    }
+                }
+                Err(why) => {
+                    self.why.insert((port, class), why);
+                    for (flow, at) in hops {
+                        let state = &mut self.states[flow][at];
+                        (state.delay, state.backlog) = (None, None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The most bytes of a class in its queue: frames that came within the longest delay.
+    fn backlog(&self, classes: &Classes<'_>, class: usize, hops: &[(usize, usize)]) -> u64 {
+        let rate = classes.config.rate.ps_per_byte();
+        let work = classes.loads[class].work(classes.waits[class]);
+        let frames: u64 = hops
+            .iter()
+            .map(|hop| {
+                let entering = self.entering(classes, *hop);
+                entering.frames(classes.waits[class]).unwrap_or(0)
+            })
+            .sum();
+        let overhead = (PREAMBLE + GAP) as u64;
+        (work / rate).saturating_sub(if frames > 0 { overhead } else { 0 })
+    }
+
+    /// Whether preemption becomes active at a port.
+    fn preempts(&self, port: CableEnd) -> bool {
+        let partner = self.wiring.across(port).map(|(_, end)| self.network.port(end));
+        let answers = partner.is_some_and(|partner| partner.preemption.is_some());
+        let own = self.network.port(port).preemption;
+        own.is_some_and(|own| !own.verify.enabled || answers)
+    }
+
+    /// Whether frames may come before the ports have verified preemption.
+    fn starts_whole(&self, port: CableEnd) -> bool {
+        let Some(preemption) = self.network.port(port).preemption else { return false };
+        if !preemption.verify.enabled {
+            return false;
+        }
+        let Some((cable, other)) = self.wiring.across(port) else { return false };
+        let exchange = |port: CableEnd| {
+            let rate = self.network.port(port).rate;
+            // A largest frame, and a packet of the MAC.
+            rate.duration(2_100).as_ps() + self.network.cables[cable].propagation.as_ps()
+        };
+        let verified = exchange(port) + exchange(other);
+        let starts = self.ports[&port].iter().map(|(flow, at)| {
+            let stream = self.planned.streams.iter().find(|(name, _)| *name == self.flows[*flow].name);
+            let start = stream.map_or(u64::MAX, |(_, id)| self.network.stream(*id).start.as_ps());
+            start.saturating_add(self.states[*flow][*at].entry.0)
+        });
+        starts.min().is_some_and(|start| start < verified)
+    }
+
+    /// The frames of all classes at a port.
+    fn classes(&self, port: CableEnd, all: &[(usize, usize)], preempts: bool) -> Classes<'a> {
+        let config = self.network.port(port);
+        let mut classes = Classes {
+            config,
+            loads: Default::default(),
+            longest: [0; QUEUES],
+            waits: [0; QUEUES],
+            preempts,
+            drift: self.drift,
+        };
+        for (flow, at) in all {
+            let class = self.flows[*flow].hops[*at].class;
+            let line = self.flows[*flow].on_line(self.network, port)[0];
+            classes.longest[class] = classes.longest[class].max(line);
+        }
+        for class in 0..QUEUES {
+            classes.loads[class] = self.load(&classes, port, class, all);
+        }
+        premises::own_messages(self.network, port, &mut classes);
+        classes
+    }
+
+    fn load(
+        &self,
+        classes: &Classes<'_>,
+        port: CableEnd,
+        class: usize,
+        all: &[(usize, usize)],
+    ) -> Load {
+        // Flows by the reception ports; those that begin here each on their own.
+        let mut groups: BTreeMap<Vec<CableEnd>, Vec<(usize, usize)>> = BTreeMap::new();
+        let mut load = Load::default();
+        for (flow, at) in all {
+            let hop = &self.flows[*flow].hops[*at];
+            if hop.class != class {
+                continue;
+            }
+            let from: Vec<CableEnd> =
+                hop.before.iter().map(|at| self.flows[*flow].hops[*at].port).collect();
+            match from.is_empty() {
+                true => load.groups.push(Group {
+                    flows: vec![self.entering(classes, (*flow, *at))],
+                    cap: None,
+                }),
+                false => groups.entry(from).or_default().push((*flow, *at)),
+            }
+        }
+        let ats = matches!(classes.config.classes[class].algorithm, Algorithm::Ats(_));
+        for (from, flows) in groups {
+            let cap = match from.as_slice() {
+                [from] if !ats => Some(self.cap(classes, *from, port, class, &flows)),
+                _ => None,
+            };
+            let flows = flows.iter().map(|hop| self.entering(classes, *hop)).collect();
+            load.groups.push(Group { flows, cap });
+        }
+        load
+    }
+
+    fn cap(
+        &self,
+        classes: &Classes<'_>,
+        from: CableEnd,
+        port: CableEnd,
+        class: usize,
+        flows: &[(usize, usize)],
+    ) -> Cap {
+        let network = self.network;
+        let before = network.port(from).rate;
+        let mut cap = Cap { largest: [0; 2], rate: [0; 2], per: 1, slack: 0 };
+        // The largest ratio of the time here to the time on the line before, in parts per 2^20.
+        cap.per = 1 << 20;
+        for (flow, _) in flows {
+            let ends = self.flows[*flow].on_line(network, port);
+            let starts = self.flows[*flow].on_line(network, from);
+            for at in [0, 1] {
+                let there = before.duration(starts[at] + GAP).as_ps();
+                let here = [
+                    classes.config.rate.duration(ends[at] + GAP).as_ps(),
+                    classes.counted(class, ends[at]),
+                ];
+                for (measure, here) in here.into_iter().enumerate() {
+                    let rate = (u128::from(here) << 20).div_ceil(u128::from(there));
+                    cap.rate[measure] = cap.rate[measure].max(rate as u64);
+                    cap.largest[measure] = cap.largest[measure].max(here);
+                }
+            }
+        }
+        let [least, longest] = self.bridge(port);
+        let (flow, at) = flows[0];
+        let first = self.flows[flow].hops[at].before[0];
+        let (_, travel) = self.travel(flow, first, port);
+        let (cable, _) = self.wiring.across(from).expect("a cable of the path");
+        let propagation = network.cables[cable].propagation.as_ps();
+        cap.slack = (longest - least).max(travel.saturating_sub(propagation + longest));
+        cap.slack += longest - least;
+        cap
+    }
+
+    fn entering(&self, classes: &Classes<'_>, (flow, at): (usize, usize)) -> Entering {
+        let hop = &self.flows[flow].hops[at];
+        let line = self.flows[flow].on_line(self.network, hop.port)[0];
+        let since = self.states[flow][at].since.iter();
+        let constraint =
+            |one: &Since| Constraint { steps: one.steps, jitter: one.delay[1] - one.delay[0] };
+        Entering {
+            constraints: since.map(constraint).collect(),
+            copies: hop.copies,
+            line: classes.config.rate.duration(line + GAP).as_ps(),
+            counted: classes.counted(hop.class, line),
+        }
+    }
+
+    /// The longest time from the queue to the end of the transmission, for each hop of a class.
+    fn delays(
+        &self,
+        classes: &Classes<'_>,
+        class: usize,
+        hops: &[(usize, usize)],
+    ) -> Result<Vec<u64>, String> {
+        let lines = |(flow, at): &(usize, usize)| {
+            let flow = &self.flows[*flow];
+            let [longest, shortest] = flow.on_line(self.network, flow.hops[*at].port);
+            let time = |bytes: usize| classes.config.rate.duration(bytes).as_ps();
+            (time(longest), (time(shortest + GAP), classes.counted(class, shortest)))
+        };
+        let lines: Vec<(u64, (u64, u64))> = hops.iter().map(lines).collect();
+        let mut distinct: Vec<(u64, u64)> = lines.iter().map(|(_, line)| *line).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let place = |line: &(u64, u64)| distinct.binary_search(line).expect("one of them");
+        let mut machine = classes.class(class)?;
+        let station = matches!(self.flows[hops[0].0].hops[hops[0].1].port, CableEnd::Station(..));
+        let (waits, is_cut) = match station {
+            false => {
+                let waits = machine.delays(&distinct).ok_or_else(|| self.unbounded(&machine))?;
+                let of_hop = |(_, line): &(u64, (u64, u64))| waits[place(line)];
+                (lines.iter().map(of_hop).collect::<Vec<_>>(), machine.is_cut)
+            }
+            // Frames of a station's streams wait in no fixed order.
+            true => {
+                let own = std::mem::take(&mut machine.own);
+                let mut waits = Vec::new();
+                for (at, (_, line)) in lines.iter().enumerate() {
+                    waits.push(self.at_station(&machine, &own, at, *line)?);
+                }
+                (waits, machine.is_cut)
+            }
+        };
+        let end = |(wait, (longest, _)): (u64, &(u64, (u64, u64)))| {
+            if is_cut { wait } else { wait + longest }
+        };
+        Ok(waits.into_iter().zip(&lines).map(end).collect())
+    }
+
+    /// The longest wait of flow `at` of a station.
+    fn at_station(
+        &self,
+        machine: &Class,
+        own: &Load,
+        at: usize,
+        line: (u64, u64),
+    ) -> Result<u64, String> {
+        let mut machine = machine.clone();
+        let mut groups = own.groups.clone();
+        let only = groups.remove(at);
+        machine.own = Load { groups: vec![only] };
+        if machine.credit.is_some() || machine.windows.is_some() {
+            // All frames need credit and windows, in any order.
+            machine.own.groups.extend(groups);
+        } else {
+            let load = Load { groups };
+            machine.higher.push(super::service::Higher { load, before: 0, credit: None, cut: 0 });
+        }
+        let waits = machine.delays(&[line]).ok_or_else(|| self.unbounded(&machine))?;
+        Ok(waits[0])
+    }
+
+    fn unbounded(&self, machine: &Class) -> String {
+        if machine.cycle.is_some() {
+            return "the frames of a cycle may not fit into the next".into();
+        }
+        let (offered, limit) = machine.utilisation();
+        if offered.is_finite() && offered >= limit {
+            let percent = |share: f64| share * 100.0;
+            return format!(
+                "frames of this and higher classes offer {:.1} % of the line, and {:.1} % are free",
+                percent(offered),
+                percent(limit)
+            );
+        }
+        match offered.is_finite() {
+            true => "the delay exceeds 20 s".into(),
+            false => "a flow of this or a higher class has no largest burst".into(),
+        }
+    }
+
+    fn listeners(&self, number: usize, settled: &Result<(), String>) -> Vec<ListenerBound> {
+        let flow = &self.flows[number];
+        flow.ends.iter().map(|end| self.listener(number, end, settled)).collect()
+    }
+
+    fn listener(
+        &self,
+        number: usize,
+        end: &flows::End,
+        settled: &Result<(), String>,
+    ) -> ListenerBound {
+        let flow = &self.flows[number];
+        let mut used = vec![false; flow.hops.len()];
+        end.before.iter().for_each(|at| used[*at] = true);
+        for at in (0..flow.hops.len()).rev().filter(|at| used[*at]).collect::<Vec<_>>() {
+            flow.hops[at].before.iter().for_each(|before| used[*before] = true);
+        }
+        // Hops are in an order in which those before come first, so one pass from the end is
+        // enough only if it sees each hop after its followers.
+        for at in (0..flow.hops.len()).rev() {
+            if used[at] {
+                flow.hops[at].before.iter().for_each(|before| used[*before] = true);
+            }
+        }
+        let hops: Vec<usize> = (0..flow.hops.len()).filter(|at| used[*at]).collect();
+        let to = CableEnd::Station(end.station, 0);
+        let longest = end.before.iter().try_fold(0u64, |longest, at| {
+            let state = &self.states[number][*at];
+            let (_, travel) = self.travel(number, *at, to);
+            Some(longest.max(state.entry.1? + state.delay? + travel))
+        });
+        let why = || {
+            if let Err(why) = &flow.arrivals {
+                return format!("{}: {why}", flow.name);
+            }
+            let at = hops.iter().map(|at| &flow.hops[*at]);
+            let found = at.filter_map(|hop| Some((hop, self.why.get(&(hop.port, hop.class))?)));
+            found.into_iter().next().map_or_else(
+                || "its shaper has no largest delay".to_owned(),
+                |(hop, why)| {
+                    format!("class {} at {}: {why}", hop.class, self.planned.port_name(hop.port))
+                },
+            )
+        };
+        let bound = match (settled, longest) {
+            (Err(why), _) => Err(why.clone()),
+            (Ok(()), Some(longest)) if flow.arrivals.is_ok() => Ok(Duration::from_ps(longest)),
+            _ => Err(why()),
+        };
+        let hop = |at: &usize| {
+            let state = &self.states[number][*at];
+            HopBound {
+                port: self.planned.port_name(flow.hops[*at].port),
+                bound: state.delay.map(Duration::from_ps),
+                backlog: state.backlog,
+            }
+        };
+        ListenerBound {
+            name: self.planned.stations[end.station].clone(),
+            bound,
+            hops: hops.iter().map(hop).collect(),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Bounds of random networks against their simulation.
+
+use plan::{Plan, Planned};
+use farlane_planning::bound::{Bounds, bound};
+use sim::World;
+use stats::random::Random;
+use std::fmt::Write;
+
+/// What ports of a random network have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Feature {
+    Priorities,
+    Gates,
+    Credit,
+    CreditAndGates,
+    Asynchronous,
+    Preemption,
+    PreemptionAndGates,
+    Cyclic,
+    Weights,
+}
+
+const FEATURES: [Feature; 9] = [
+    Feature::Priorities,
+    Feature::Gates,
+    Feature::Credit,
+    Feature::CreditAndGates,
+    Feature::Asynchronous,
+    Feature::Preemption,
+    Feature::PreemptionAndGates,
+    Feature::Cyclic,
+    Feature::Weights,
+];
+
+/// A row of bridges with stations, and streams with random starts.
+fn network(feature: Feature, random: &mut Random) -> String {
+    let mut text = "runtime = \"4ms\"\n[link]\nvlan = 0\n".to_owned();
+    let fast = random.below(2) == 0;
+    let bridges = 1 + random.below(3) as usize;
+    let stations = 3 + random.below(4) as usize;
+    let mut add = |line: String| writeln!(text, "{line}").unwrap();
+    let modes = ["store-and-forward", "cut-through"];
+    let mode = modes[(random.below(4) == 0) as usize];
+    let ports = match feature {
+        Feature::Gates => "schedule = \"list\"",
+        Feature::Credit => "shapers = [\"6 a\", \"5 b\"]",
+        Feature::CreditAndGates => "schedule = \"list\"\nshapers = [\"6 c\", \"5 d\"]",
+        Feature::Asynchronous => "shapers = [\"6 tokens\", \"5 tokens\"]",
+        Feature::Preemption => "express = [7, 6]",
+        Feature::PreemptionAndGates => "schedule = \"list\"\nexpress = [7, 6]",
+        Feature::Cyclic => "shapers = [\"6 turns\", \"5 turns\"]",
+        Feature::Weights => "shapers = [\"6 half\", \"5 quarter\", \"0 quarter\"]",
+        Feature::Priorities => "",
+    };
+    for at in 0..bridges {
+        let jitter = if random.below(3) == 0 { "jitter = \"50ns\"" } else { "" };
+        let offset = random.below(300_000);
+        add(format!(
+            "[bridges.b{at}]\nmode = \"{mode}\"\ndelay = \"{}ns\"\n{jitter}\n{ports}\n\
+             clock_offset = \"{offset}ns\"",
+            500 + random.below(3000)
+        ));
+    }
+    for at in 1..bridges {
+        let rate = ["1G", "100M"][random.below(2) as usize];
+        add(format!("[cables.r{at}]\na = \"b{}\"\nb = \"b{at}\"\nrate = \"{rate}\"", at - 1));
+    }
+    for at in 0..stations {
+        add(format!("[nodes.n{at}]"));
+        let rate = if fast { "1G" } else { "100M" };
+        let to = random.below(bridges as u64);
+        add(format!("[cables.n{at}]\na = \"n{at}\"\nb = \"b{to}\"\nrate = \"{rate}\""));
+    }
+    add(list(random));
+    add("[shapers.a]\nalgorithm = \"cbs\"\nidle_slope = \"30Mb/s\"\n\
+         [shapers.b]\nalgorithm = \"cbs\"\nidle_slope = \"40Mb/s\"\n\
+         [shapers.c]\nalgorithm = \"cbs\"\nidle_slope = \"15Mb/s\"\n\
+         [shapers.d]\nalgorithm = \"cbs\"\nidle_slope = \"20Mb/s\"\n\
+         [shapers.tokens]\nalgorithm = \"ats\"\nrate = \"20Mb/s\"\nburst = \"3100B\"\n\
+         [shapers.turns]\nalgorithm = \"cqf\"\ncycle = \"500us\"\n\
+         [shapers.half]\nalgorithm = \"ets\"\nweight = 50\n\
+         [shapers.quarter]\nalgorithm = \"ets\"\nweight = 25".to_owned());
+    let shaped = random.below(2) == 0;
+    for at in 0..2 + random.below(8) {
+        let from = random.below(stations as u64);
+        let to = (from + 1 + random.below(stations as u64 - 1)) % stations as u64;
+        let interval = 400 + random.below(1600);
+        let priority = match feature {
+            Feature::Cyclic | Feature::Credit | Feature::Asynchronous if shaped => 5 + random.below(2),
+            _ => [7, 6, 5, 5, 4, 0][random.below(6) as usize],
+        };
+        let start = random.below(interval * 1000);
+        let burst = 1 + random.below(3);
+        let length = if random.below(2) == 0 { 64 + random.below(200) } else { 64 + random.below(1400) };
+        let pattern = match random.below(4) {
+            0 => "pattern = \"envelope\"",
+            1 if burst == 1 => "jitter = \"150us\"",
+            _ => "",
+        };
+        add(format!(
+            "[traffic.s{at}]\nfrom = \"n{from}\"\nto = \"n{to}\"\ninterval = \"{interval}us\"\n\
+             length = \"{length}B\"\nburst = {burst}\npriority = {priority}\nstart = \"{start}ns\"\n{pattern}"
+        ));
+    }
+    text
+}
+
+/// A gate control list in which each class has a window.
+fn list(random: &mut Random) -> String {
+    let lists = [
+        "\"S 80 100us\", \"S 60 150us\", \"S 1f 150us\"",
+        "\"S 80 100us\", \"S ff 300us\"",
+        "\"S c0 150us\", \"S ff 250us\"",
+        "\"S 20 140us\", \"S df 260us\"",
+        "\"H c0 150us\", \"R ff 250us\"",
+    ];
+    let list = lists[random.below(lists.len() as u64) as usize];
+    format!("[schedules.list]\nentries = [{list}]")
+}
+
+/// The streams and listeners whose longest simulated latency exceeds the bound, and the number of
+/// bounds.
+fn exceeded(planned: &Planned, bounds: &Bounds) -> (Vec<String>, Vec<f64>) {
+    let report = World::new(&planned.config).unwrap().run().unwrap();
+    let (mut wrong, mut ratios) = (Vec::new(), Vec::new());
+    for (bound, (_, id)) in bounds.streams.iter().zip(&planned.streams) {
+        let stream = report.streams.iter().find(|stream| stream.stream == *id).unwrap();
+        for (bound, seen) in bound.listeners.iter().zip(&stream.listeners) {
+            let longest = seen.latency.longest();
+            let Ok(most) = bound.bound else { continue };
+            if seen.arrived == 0 || stream.lost() > 0 {
+                continue;
+            }
+            ratios.push(most.as_ps() as f64 / longest.as_ps() as f64);
+            if longest > most {
+                wrong.push(format!("{}: {longest:?} > {most:?}", stream.stream.number));
+            }
+        }
+    }
+    (wrong, ratios)
+}
+
+fn check(feature: Feature, seeds: std::ops::Range<u64>) {
+    let (mut all, mut none) = (Vec::new(), std::collections::BTreeMap::<String, u32>::new());
+    for seed in seeds {
+        let mut random = Random::for_component(seed, &format!("{feature:?}"));
+        let text = network(feature, &mut random);
+        // A window may be too short for a frame.
+        let Ok(planned) = Plan::parse("random", &text).and_then(|plan| plan.build()) else {
+            continue;
+        };
+        let bounds = bound(&planned);
+        for listener in bounds.streams.iter().flat_map(|stream| &stream.listeners) {
+            if let Err(why) = &listener.bound {
+                let short: String = why.split(": ").last().unwrap().chars().filter(|c| !c.is_ascii_digit()).collect();
+                *none.entry(short).or_default() += 1;
+            }
+        }
+        let (wrong, ratios) = exceeded(&planned, &bounds);
+        all.extend(ratios);
+        assert!(wrong.is_empty(), "{feature:?}, seed {seed}: {wrong:?}\n{text}");
+    }
+    all.sort_by(f64::total_cmp);
+    let at = |share: f64| all[(share * (all.len() - 1) as f64) as usize];
+    eprintln!("{feature:?}: {} bounds, median {:.2}, p90 {:.2}; none {none:?}", all.len(), at(0.5), at(0.9));
+    assert!(all.len() > 50, "{feature:?}: {} bounds", all.len());
+}
+
+#[test]
+fn no_simulated_latency_exceeds_its_bound() {
+    let only = std::env::var("FEATURE").ok();
+    let count = std::env::var("COUNT").map_or(30, |count| count.parse().unwrap());
+    for feature in FEATURES {
+        if only.as_ref().is_none_or(|only| *only == format!("{feature:?}")) {
+            check(feature, 0..count);
+        }
+    }
+}
