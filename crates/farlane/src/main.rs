@@ -32,7 +32,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
     Ended, bench, calibrate, compare, demo, device, drive, host, io, key, latency, live, move_to,
-    ping, reproduce, sim, switch, trace,
+    ping, reproduce, sim, switch, trace, tsn,
 };
 use std::process::ExitCode;
 
@@ -75,6 +75,7 @@ enum Command {
     Compare(compare::Args),
     Calibrate(calibrate::Args),
     Trace(trace::Args),
+    Tsn(tsn::Args),
     Reproduce(reproduce::Args),
 }
 
@@ -121,6 +122,7 @@ fn program() -> ExitCode {
         Command::Live(args) => live::run(&args).map(ended),
         Command::Compare(args) => compare::run(&args).map(ended),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Tsn(args) => tsn::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
     };

@@ -19,6 +19,7 @@ mod schemas;
 pub mod sim;
 pub mod switch;
 pub mod trace;
+pub mod tsn;
 
 pub(crate) use report::document::{Ended, INTERRUPTED, finish_with_data, json, rounded};
 use report::{Failure, Outcome};

@@ -1,8 +1,10 @@
 //! Guaranteed latencies of the streams and NVMe commands of a plan.
 //!
+//! - [`commands`]: the legs of commands through the network, and the times between them;
 //! - [`bound`]: the worst case of every stream, hop by hop, by network calculus.
 //!
 //! A bound holds for every start of hosts and streams and every offset of the clocks of gates, under
 //! the premises that it lists.
 
 pub mod bound;
+pub mod commands;

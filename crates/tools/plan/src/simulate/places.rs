@@ -107,7 +107,7 @@ fn egresses(network: &NetworkConfig, tag: Option<Tag>, places: Vec<CableEnd>) ->
 
 /// Returns the ports of each path: those of the stream that lead to the station, or the path of the
 /// tree.
-fn ways(
+pub fn ways(
     wiring: &Wiring<'_>,
     from: usize,
     destination: Mac,

@@ -1,6 +1,6 @@
 //! The bounds of a plan as a document and as text.
 
-use super::{Bounds, HopBound, ListenerBound, StreamBound};
+use super::{Bounds, CommandBound, HopBound, ListenerBound, StreamBound};
 use plan::Planned;
 use report::Align::{Left, Right};
 use report::Table;
@@ -109,6 +109,18 @@ impl From<&HopBound> for HopRow {
     }
 }
 
+impl From<&CommandBound> for CommandRow {
+    fn from(command: &CommandBound) -> Self {
+        let CommandBound { host, kind, bound } = command;
+        Self {
+            host: host.clone(),
+            kind: kind.name(),
+            bound_ns: bound.as_ref().ok().copied().map(up),
+            why: bound.as_ref().err().cloned(),
+        }
+    }
+}
+
 impl BoundReport {
     /// The document of the bounds of a plan.
     pub fn new(plan: String, _: &Planned, bounds: &Bounds) -> Self {
@@ -118,28 +130,40 @@ impl BoundReport {
             method: "total flow analysis with line shaping",
             premises: bounds.premises.clone(),
             streams: bounds.streams.iter().map(StreamRow::from).collect(),
-            commands: Vec::new(),
+            commands: bounds.commands.iter().map(CommandRow::from).collect(),
         }
     }
 
-    /// The tables of streams and commands, and the premises.
+    /// The tables of commands and streams, and the premises.
     pub fn text(&self) -> String {
+        let us = |ns: Option<u64>| match ns {
+            Some(ns) => format!("{:.3}", ns as f64 / 1e3),
+            None => "none".to_owned(),
+        };
+        let why = |why: &Option<String>| why.clone().unwrap_or_default();
+        let mut text = String::new();
+        let columns = [("host", Left), ("command", Left), ("bound us", Right), ("", Left)];
+        let mut table = Table::new(&columns);
+        for row in &self.commands {
+            let (host, kind) = (row.host.clone(), row.kind.to_owned());
+            table.row(vec![host, kind, us(row.bound_ns), why(&row.why)]);
+        }
+        if table.rows() > 0 {
+            text += &format!("{}\n", table.text());
+        }
         let columns = [("stream", Left), ("listener", Left), ("bound us", Right), ("", Left)];
         let mut table = Table::new(&columns);
         for stream in &self.streams {
-            for listener in &stream.listeners {
-                let bound = listener.bound_ns.map(|ns| format!("{:.3}", ns as f64 / 1e3));
-                table.row(vec![
-                    stream.name.clone(),
-                    listener.name.clone(),
-                    bound.unwrap_or_else(|| "none".into()),
-                    listener.why.clone().unwrap_or_default(),
-                ]);
+            for row in &stream.listeners {
+                let (stream, listener) = (stream.name.clone(), row.name.clone());
+                table.row(vec![stream, listener, us(row.bound_ns), why(&row.why)]);
             }
         }
-        let mut text = table.text();
-        text.push_str("\nThe bounds presume:\n");
-        self.premises.iter().for_each(|premise| text.push_str(&format!("  {premise}\n")));
+        if table.rows() > 0 {
+            text += &format!("{}\n", table.text());
+        }
+        text += "The bounds presume:\n";
+        self.premises.iter().for_each(|premise| text += &format!("  {premise}\n"));
         text
     }
 }

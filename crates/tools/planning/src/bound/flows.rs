@@ -1,6 +1,7 @@
 //! The flows of a network: streams and their ports.
 
 use super::arrivals::Steps;
+use crate::commands::probe::Wire;
 use plan::simulate::places;
 use sim::ethernet::{Tag, port};
 use sim::ethernet::frame;
@@ -13,8 +14,13 @@ use tsn::Cqf;
 /// Frames from one source.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Name of the stream, or of the end of a tunnel.
+    /// Name of the stream, or of the sender of a tunnel or flow.
     pub name: String,
+    /// The stream; `None`: a direction of a tunnel, or a flow over TCP.
+    pub stream: Option<StreamId>,
+    /// What a count of `arrivals` is: the frames of a command; `None`: one frame. Commands in flight
+    /// are limited, so `arrivals` holds at every hop, whatever the delays.
+    pub command: Option<Wire>,
     /// The sending station.
     pub from: usize,
     /// The tag of its frames.
@@ -106,7 +112,34 @@ pub fn of_stream(
     let (hops, ends) = graph(wiring, &ways, tag, handled, shortest)?;
     let stations = stream.listeners.iter().map(|to| to.station);
     let ends = stations.zip(ends).map(|(station, before)| End { station, before }).collect();
-    Ok(Flow { name: name.to_owned(), from, tag, length, arrivals, hops, ends })
+    let (name, stream, command) = (name.to_owned(), Some(id), None);
+    Ok(Flow { name, stream, command, from, tag, length, arrivals, hops, ends })
+}
+
+/// The flow from one station to another with a priority: a direction of a tunnel or flow over TCP.
+///
+/// # Errors
+/// Why its paths are not covered.
+pub fn between(
+    wiring: &Wiring<'_>,
+    name: String,
+    [from, to]: [usize; 2],
+    priority: u8,
+    (longest, command): (usize, Result<(Steps, Wire), String>),
+) -> Result<Flow, String> {
+    let network = wiring.network;
+    let (tag, destination) = (network.tag(from, priority), network.mac(to));
+    let ways = vec![places::ways(wiring, from, destination, to, tag)];
+    let header = Header { destination, source: network.mac(from), tag, ip: Some([ip(from), ip(to)]) };
+    let length = [longest, frame::MINIMUM];
+    let handled = handling(network, from, &header);
+    let (hops, ends) = graph(wiring, &ways, tag, handled, frame::MINIMUM)?;
+    let ends = ends.into_iter().map(|before| End { station: to, before }).collect();
+    let (arrivals, command) = match command {
+        Ok((steps, wire)) => (Ok(steps), Some(wire)),
+        Err(why) => (Err(why), None),
+    };
+    Ok(Flow { name, stream: None, command, from, tag, length, arrivals, hops, ends })
 }
 
 /// The stream of `[streams]` that frames with these headers belong to.

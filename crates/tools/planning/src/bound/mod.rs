@@ -20,6 +20,8 @@ pub mod ports;
 mod premises;
 pub mod service;
 mod solve;
+mod tunnels;
 
 
 pub use solve::{Bounds, HopBound, ListenerBound, StreamBound, bound};
+pub use tunnels::CommandBound;

@@ -31,7 +31,8 @@ impl Classes<'_> {
         self.config.preemption.filter(|_| self.preempts).map(|preemption| preemption.express)
     }
 
-    fn is_cut(&self, class: usize) -> bool {
+    /// Whether express frames may cut frames of a class.
+    pub fn is_cut(&self, class: usize) -> bool {
         self.express().is_some_and(|express| express >> class & 1 == 0)
     }
 
@@ -203,6 +204,10 @@ impl Classes<'_> {
         Ok(holds.open.iter().map(span).filter(|(from, to)| from < to).collect())
     }
 
+    fn longest_hold(&self) -> Result<u64, String> {
+        Ok(self.holds()?.iter().map(|(from, to)| to - from).max().unwrap_or(0))
+    }
+
     /// Whether the gate of `other` is open whenever the gate of `class` is.
     fn covers(&self, other: usize, class: usize) -> Result<bool, String> {
         let (Some(outer), inner) = (self.gate(other)?, self.gate(class)?) else { return Ok(true) };
@@ -315,6 +320,7 @@ impl Classes<'_> {
             higher.push(Higher {
                 load: self.loads[other].clone(),
                 before: if inside { 0 } else { self.waits[other].min(LIMIT) },
+                wait: self.waits[other].min(LIMIT),
                 credit: self.range(other),
                 cut,
             });
@@ -325,7 +331,7 @@ impl Classes<'_> {
             block: self.block(class),
             windows: self.windows(class, margin)?,
             credit: self.credit(class),
-            is_cut: self.is_cut(class),
+            held: if self.is_cut(class) { self.longest_hold()? } else { 0 },
             cycle,
         })
     }

@@ -32,6 +32,8 @@ pub struct Entering {
     pub line: u64,
     /// The longest time of a frame that counts for credit.
     pub counted: u64,
+    /// The most frames in the whole network at once, if they are limited (commands in flight).
+    pub in_flight: Option<u64>,
 }
 
 /// What the line of a reception port limits: after the longest frame, `rate` work per time.
@@ -101,6 +103,25 @@ impl Group {
         })
     }
 
+    /// The most work that came within the last `t` and still waits.
+    fn backlog(&self, t: u64, measure: Measure) -> Option<u64> {
+        let sum = self.flows.iter().try_fold(0u64, |sum, flow| {
+            let frames = flow.frames(t).into_iter().chain(flow.in_flight).min()?;
+            Some(sum.saturating_add(frames.saturating_mul(flow.of(measure))))
+        });
+        let cap = self.cap.as_ref().map(|cap| cap.at(t, measure));
+        sum.into_iter().chain(cap).min()
+    }
+
+    /// Whether the line, not the flows, limits the work in the long run.
+    fn is_full(&self, measure: Measure) -> bool {
+        self.cap.is_some_and(|cap| cap.rate(measure) <= self.flow_rate(measure))
+    }
+
+    fn flow_rate(&self, measure: Measure) -> f64 {
+        self.flows.iter().map(|flow| flow.rate() * flow.of(measure) as f64).sum()
+    }
+
     fn work(&self, t: u64, measure: Measure) -> u64 {
         let cap = self.cap.as_ref().map(|cap| cap.at(t, measure));
         let all = [self.sum(t, measure), cap].into_iter().flatten().min();
@@ -108,7 +129,7 @@ impl Group {
     }
 
     fn rate(&self, measure: Measure) -> f64 {
-        let flows = self.flows.iter().map(|flow| flow.rate() * flow.of(measure) as f64).sum();
+        let flows = self.flow_rate(measure);
         let cap = self.cap.as_ref().map_or(f64::INFINITY, |cap| cap.rate(measure));
         f64::min(flows, cap)
     }
@@ -199,9 +220,11 @@ pub struct Higher {
     pub load: Load,
     /// Frames that came this long before the busy period may still wait at its begin.
     pub before: u64,
+    /// The longest time from the arrival of its frames to the end of their transmission.
+    pub wait: u64,
     /// Its credit-based shaper, if it has one.
     pub credit: Option<Credit>,
-    /// Whether each frame cuts a preemptable frame in two: the time of the cut.
+    /// The time that each frame costs by cutting a preemptable frame in two.
     pub cut: u64,
 }
 
@@ -318,8 +341,8 @@ pub struct Class {
     pub windows: Option<Windows>,
     /// The credit-based shaper.
     pub credit: Option<Credit>,
-    /// Whether frames may be cut, so that other frames may delay their end.
-    pub is_cut: bool,
+    /// The longest time for which a frame that is cut may be held.
+    pub held: u64,
     /// Length of a cycle of cyclic queues: frames wait until the next cycle, in which they must be
     /// sent.
     pub cycle: Option<u64>,
@@ -389,6 +412,10 @@ impl Class {
             let need = demand.saturating_add(self.higher(time));
             let next = match &self.windows {
                 None => need.saturating_add(self.block),
+                // Other frames may begin whenever credit is below 0.
+                Some(windows) if self.credit.is_some() => {
+                    windows.serve(need.saturating_add(self.block), 0)?
+                }
                 Some(windows) => windows.serve(need, self.block)?,
             };
             if next <= time {
@@ -423,8 +450,8 @@ impl Class {
         let mut longest = 0;
         for x in self.own.rises(cycle, Measure::Line) {
             let all = self.own.work(x).max(line);
-            let start = self.start(if self.is_cut { all } else { all - line })?;
-            if start + if self.is_cut { 0 } else { line } > cycle {
+            let start = self.start(all - line)?;
+            if start + line > cycle {
                 return None;
             }
             longest = longest.max(cycle - x + start);
@@ -432,26 +459,91 @@ impl Class {
         Some(longest)
     }
 
-    /// The longest time from the arrival of a frame to the begin of its transmission, or to its end
-    /// if frames may be cut, for each work of a frame in `lines` (as [`Entering::line`], and as
-    /// [`Entering::counted`]). `None`: unbounded.
+    /// The longest time from the arrival of a frame to the begin of its transmission, for each work
+    /// of a frame in `lines` (as [`Entering::line`], and as [`Entering::counted`]). `None`:
+    /// unbounded.
     pub fn delays(&self, lines: &[(u64, u64)]) -> Option<Vec<u64>> {
         if let Some(cycle) = self.cycle {
             return lines.iter().map(|(line, _)| self.cyclic(*line, cycle)).collect();
         }
-        let busy = self.busy()?;
+        let busy = self.while_busy(lines);
+        let backlog = self.after_backlog(lines);
+        match (busy, backlog) {
+            (Some(busy), Some(backlog)) => {
+                Some(busy.into_iter().zip(backlog).map(|(one, other)| one.min(other)).collect())
+            }
+            (busy, backlog) => busy.or(backlog),
+        }
+    }
+
+    /// [`Self::delays`] by the arrivals since the begin of the busy period.
+    fn while_busy(&self, lines: &[(u64, u64)]) -> Option<Vec<u64>> {
         let measure = self.measure();
-        let rises = self.own.rises(busy, measure);
+        let full = self.own.groups.iter().all(|group| group.is_full(measure));
+        let rises = match self.busy() {
+            Some(busy) => self.own.rises(busy, measure),
+            // Lines no faster than this one, and nothing else: the backlog never grows.
+            None if full && self.higher.is_empty() && self.own.rate(measure) <= self.utilisation().1 => {
+                vec![0]
+            }
+            None => return None,
+        };
         let delay = |(line, counted): &(u64, u64)| {
             let own = if measure == Measure::Credit { *counted } else { *line };
             let mut longest = 0;
             for x in &rises {
-                let all = self.own.by(*x, measure).max(own);
-                let before = if self.is_cut { all } else { all - own };
+                let before = self.own.by(*x, measure).saturating_sub(own);
                 longest = longest.max(self.start(before)?.saturating_sub(*x));
             }
             Some(longest)
         };
         lines.iter().map(delay).collect()
+    }
+
+    /// [`Self::delays`] by the frames that may wait when a frame arrives: of each flow those that
+    /// came within the longest delay, or all in flight. Frames of higher classes may wait too.
+    ///
+    /// The delays of all earlier frames are below a fixed point by induction.
+    fn after_backlog(&self, lines: &[(u64, u64)]) -> Option<Vec<u64>> {
+        let flows = || self.own.groups.iter().flat_map(|group| &group.flows);
+        if flows().all(|flow| flow.in_flight.is_none()) {
+            return None;
+        }
+        let mut waiting = self.clone();
+        for class in &mut waiting.higher {
+            class.before = class.before.max(class.wait);
+        }
+        let measure = self.measure();
+        let debt = match self.credit {
+            Some(_) => flows().map(|flow| flow.counted).max().unwrap_or(0),
+            None => 0,
+        };
+        let longest = flows().map(|flow| flow.line).max().unwrap_or(0);
+        let mut delay = 0;
+        loop {
+            let groups = self.own.groups.iter();
+            let ahead = groups.map(|group| group.backlog(delay, measure));
+            let ahead = ahead.sum::<Option<u64>>()?.checked_add(debt)?;
+            let next = waiting.start(ahead)?.checked_add(longest)?;
+            if next <= delay {
+                return Some(vec![delay; lines.len()]);
+            }
+            delay = (next < LIMIT).then_some(next)?;
+        }
+    }
+
+    /// The longest time from the begin of the transmission of a frame that takes `line` to its end,
+    /// if express frames may cut it. `None`: unbounded.
+    pub fn sent(&self, line: u64) -> Option<u64> {
+        let express = || self.higher.iter().filter(|class| class.cut > 0);
+        let mut time = line.checked_add(self.held)?;
+        loop {
+            let more = express().fold(0, |sum: u64, class| sum.saturating_add(class.work(time)));
+            let next = line.checked_add(self.held)?.checked_add(more)?;
+            if next <= time {
+                return Some(time);
+            }
+            time = (next < LIMIT).then_some(next)?;
+        }
     }
 }

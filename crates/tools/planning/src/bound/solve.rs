@@ -4,9 +4,10 @@ use super::flows::{self, Flow};
 use super::ports::Classes;
 use super::service::{Cap, Class, Constraint, Entering, Group, LIMIT, Load};
 use super::{arrivals::Steps, premises};
+use super::tunnels::{CommandBound, Tunnels};
 use plan::Planned;
 use sim::ethernet::bridge::Mode;
-use sim::ethernet::frame::{GAP, HEADER, PREAMBLE, TAG};
+use sim::ethernet::frame::{GAP, HEADER, MINIMUM, PREAMBLE, TAG};
 use sim::ethernet::port::{Algorithm, Ats, Counted};
 use sim::ethernet::traffic::StreamId;
 use sim::network::{CableEnd, NetworkConfig, Wiring};
@@ -22,6 +23,8 @@ const ROUNDS: usize = 2_000;
 pub struct Bounds {
     /// The streams, in the order of the plan.
     pub streams: Vec<StreamBound>,
+    /// The kinds of commands of each host.
+    pub commands: Vec<CommandBound>,
     /// What the bounds presume.
     pub premises: Vec<String>,
 }
@@ -78,10 +81,10 @@ struct State {
     backlog: Option<u64>,
 }
 
-struct Solver<'a> {
-    network: &'a NetworkConfig,
+pub(super) struct Solver<'a> {
+    pub network: &'a NetworkConfig,
     wiring: &'a Wiring<'a>,
-    flows: &'a [Flow],
+    pub flows: &'a [Flow],
     /// For each flow and hop.
     states: Vec<Vec<State>>,
     /// The flows and hops of each port.
@@ -100,7 +103,8 @@ pub fn bound(planned: &Planned) -> Bounds {
     let drift = premises::drift(network);
     let stream = |(name, id): &(String, StreamId)| flows::of_stream(&wiring, name, *id, drift);
     let streams: Vec<Result<Flow, String>> = planned.streams.iter().map(stream).collect();
-    let known: Vec<Flow> = streams.iter().filter_map(|flow| flow.clone().ok()).collect();
+    let mut known: Vec<Flow> = streams.iter().filter_map(|flow| flow.clone().ok()).collect();
+    let tunnels = Tunnels::new(planned, &wiring, &mut known);
     let mut solver = Solver::new(planned, &wiring, &known, drift);
     let settled = solver.run();
     let mut next = 0..known.len();
@@ -123,7 +127,8 @@ pub fn bound(planned: &Planned) -> Bounds {
         StreamBound { name: name.clone(), listeners }
     };
     let streams = planned.streams.iter().zip(streams).map(result).collect();
-    Bounds { streams, premises: premises::of(planned) }
+    let commands = tunnels.commands(planned, &solver, &settled);
+    Bounds { streams, commands, premises: premises::of(planned) }
 }
 
 impl<'a> Solver<'a> {
@@ -139,8 +144,15 @@ impl<'a> Solver<'a> {
                 ports.entry(hop.port).or_default().push((number, at));
             }
         }
-        let states = flows.iter().map(|flow| vec![State::default(); flow.hops.len()]).collect();
-        let (network, why) = (wiring.network, BTreeMap::new());
+        let network = wiring.network;
+        // Delays grow from here to their least fixed point.
+        let least = |flow: &Flow, hop: &flows::Hop| {
+            let longest = flow.on_line(network, hop.port)[0];
+            let delay = Some(network.port(hop.port).rate.duration(longest).as_ps());
+            State { delay, ..State::default() }
+        };
+        let states = flows.iter().map(|flow| flow.hops.iter().map(|hop| least(flow, hop)).collect());
+        let (states, why) = (states.collect(), BTreeMap::new());
         let mut solver = Self { network, wiring, flows, states, ports, why, drift, planned };
         solver.enter_all();
         solver
@@ -203,6 +215,9 @@ impl<'a> Solver<'a> {
             let end = state.entry.1.zip(delay).map(|(entry, delay)| entry.saturating_add(delay));
             entry.1 = entry.1.zip(end).map(|(one, other)| one.max(other));
             let moved = state.since.iter().filter_map(|one| {
+                if flow.command.is_some() {
+                    return Some(*one);
+                }
                 let [least_before, longest_before] = one.delay;
                 let delay = [least_before + least, longest_before.saturating_add(delay?)];
                 Some(Since { steps: one.steps, delay })
@@ -266,15 +281,17 @@ impl<'a> Solver<'a> {
     /// Rate and burst of the shaper of a flow, and the bits of its shortest frame.
     fn bucket(&self, ats: &Ats, number: usize, port: CableEnd) -> (u128, u128, u128) {
         let flow = &self.flows[number];
-        let stream = self.planned.streams.iter().find(|(name, _)| *name == flow.name);
-        let own = ats.streams.iter().find(|(id, _)| stream.is_some_and(|(_, own)| own == id));
+        let own = ats.streams.iter().find(|(id, _)| flow.stream == Some(*id));
         let committed = own.map_or(ats.committed, |(_, committed)| *committed);
-        let line = flow.on_line(self.network, port)[1];
-        let bytes = match ats.counted {
-            Counted::WithGap => line + GAP,
-            Counted::FrameOnly => line - PREAMBLE,
+        let (bytes, frames) = match flow.command {
+            Some(wire) => (wire.bytes, wire.frames),
+            None => ((flow.on_line(self.network, port)[1] + GAP) as u64, 1),
         };
-        (committed.rate.into(), committed.burst.into(), bytes as u128 * 8)
+        let bytes = match ats.counted {
+            Counted::WithGap => bytes,
+            Counted::FrameOnly => bytes - frames * (PREAMBLE + GAP) as u64,
+        };
+        (committed.rate.into(), committed.burst.into(), u128::from(bytes) * 8)
     }
 
     /// How long the shaper before a hop delays a flow at most, beyond the longest delay of the
@@ -293,24 +310,11 @@ impl<'a> Solver<'a> {
             let delays = before.iter().map(|before| self.states[flow][*before].delay);
             delays.fold(Some(0), |longest, delay| Some(longest?.max(delay?)))
         };
-        let group: Vec<(usize, usize)> = self.ports[&hop.port]
-            .iter()
-            .copied()
-            .filter(|(flow, other)| {
-                let theirs = &self.flows[*flow].hops[*other];
-                let from = |flow: usize, hop: &flows::Hop| {
-                    hop.before.iter().map(|at| self.flows[flow].hops[*at].port).collect::<Vec<_>>()
-                };
-                theirs.class == hop.class
-                    && !hop.before.is_empty()
-                    && from(*flow, theirs) == from(number, hop)
-            })
-            .collect();
-        let group = if group.is_empty() { vec![(number, at)] } else { group };
+        let group = self.scheduler_group(number, at);
         let own = delay_before(number, at)?;
         let mut longest = 0;
         for (flow, at) in &group {
-            let excess = self.excess(ats, *flow, *at);
+            let excess = self.excess(*flow, *at);
             match excess {
                 Some(0) => longest = longest.max(delay_before(*flow, *at)?.saturating_sub(own)),
                 Some(excess) if group.len() == 1 => longest = excess,
@@ -320,10 +324,35 @@ impl<'a> Solver<'a> {
         Some(longest)
     }
 
+    /// The hops whose frames share a scheduler group (IEEE 802.1Q-2022, 8.6.5.6): of one reception
+    /// port and one upstream class, to any port of the bridge.
+    fn scheduler_group(&self, number: usize, at: usize) -> Vec<(usize, usize)> {
+        let before = |flow: usize, at: usize| {
+            let hops = &self.flows[flow].hops;
+            let before = hops[at].before.iter().map(|before| &hops[*before]);
+            before.map(|hop| (hop.port, hop.class)).collect::<Vec<_>>()
+        };
+        let own = before(number, at);
+        if own.is_empty() {
+            return vec![(number, at)];
+        }
+        let node = self.flows[number].hops[at].port.node();
+        let here = self.ports.iter().filter(|(port, _)| port.node() == node);
+        let same = |(flow, at): &&(usize, usize)| {
+            let hop = &self.flows[*flow].hops[*at];
+            let algorithm = &self.network.port(hop.port).classes[hop.class].algorithm;
+            matches!(algorithm, Algorithm::Ats(_)) && before(*flow, *at) == own
+        };
+        here.flat_map(|(_, hops)| hops.iter().filter(same).copied()).collect()
+    }
+
     /// How long the frames of a flow, as they entered the previous port, would wait for their
     /// shaper. `None`: unbounded.
-    fn excess(&self, ats: &Ats, number: usize, at: usize) -> Option<u64> {
+    fn excess(&self, number: usize, at: usize) -> Option<u64> {
         let hop = &self.flows[number].hops[at];
+        let Algorithm::Ats(ats) = &self.network.port(hop.port).classes[hop.class].algorithm else {
+            return Some(0);
+        };
         let (rate, burst, bits) = self.bucket(ats, number, hop.port);
         let rate = rate * 1_000_000 / u128::from(1_000_000 + self.drift);
         let wait = |frames: u64, t: u64| {
@@ -407,7 +436,7 @@ impl<'a> Solver<'a> {
         if let Some(preemption) = classes.config.preemption {
             order.sort_by_key(|class| preemption.express >> class & 1 == 0);
         }
-        let whole = (preempts && self.starts_whole(port)).then(|| self.classes(port, all, false));
+        let whole = preempts.then(|| self.classes(port, all, false));
         let mut found = Vec::new();
         for class in order {
             let hops: Vec<(usize, usize)> = all
@@ -416,14 +445,12 @@ impl<'a> Solver<'a> {
                 .filter(|(flow, at)| self.flows[*flow].hops[*at].class == class)
                 .collect();
             let mut delays = self.delays(&classes, class, &hops);
-            if let (Some(whole), Ok(delays)) = (&whole, &mut delays) {
-                match self.delays(whole, class, &hops) {
-                    Ok(others) => {
-                        let both = delays.iter_mut().zip(others);
-                        both.for_each(|(one, other)| *one = (*one).max(other));
-                    }
-                    Err(_) => {}
-                }
+            let early = !classes.is_cut(class) && self.starts_early(port, &classes, &hops);
+            if let (Some(whole), Ok(delays), true) = (&whole, &mut delays, early)
+                && let Ok(others) = self.delays(whole, class, &hops)
+            {
+                let both = delays.iter_mut().zip(others);
+                both.for_each(|(one, other)| *one = (*one).max(other));
             }
             classes.waits[class] = match &delays {
                 Ok(delays) => delays.iter().copied().max().unwrap_or(0),
@@ -480,23 +507,29 @@ impl<'a> Solver<'a> {
         own.is_some_and(|own| !own.verify.enabled || answers)
     }
 
-    /// Whether frames may come before the ports have verified preemption.
-    fn starts_whole(&self, port: CableEnd) -> bool {
-        let Some(preemption) = self.network.port(port).preemption else { return false };
+    /// Whether express frames may meet whole frames that began before the ports had verified
+    /// preemption.
+    fn starts_early(
+        &self,
+        port: CableEnd,
+        classes: &Classes<'_>,
+        hops: &[(usize, usize)],
+    ) -> bool {
+        let Some(preemption) = classes.config.preemption else { return false };
+        let Some((cable, other)) = self.wiring.across(port) else { return false };
         if !preemption.verify.enabled {
             return false;
         }
-        let Some((cable, other)) = self.wiring.across(port) else { return false };
+        let longest = classes.longest.iter().max().copied().unwrap_or(0) + MINIMUM + 2 * GAP;
         let exchange = |port: CableEnd| {
             let rate = self.network.port(port).rate;
-            // A largest frame, and a packet of the MAC.
-            rate.duration(2_100).as_ps() + self.network.cables[cable].propagation.as_ps()
+            // A frame, and a packet of the MAC.
+            rate.duration(longest).as_ps() + self.network.cables[cable].propagation.as_ps()
         };
-        let verified = exchange(port) + exchange(other);
-        let starts = self.ports[&port].iter().map(|(flow, at)| {
-            let stream = self.planned.streams.iter().find(|(name, _)| *name == self.flows[*flow].name);
-            let start = stream.map_or(u64::MAX, |(_, id)| self.network.stream(*id).start.as_ps());
-            start.saturating_add(self.states[*flow][*at].entry.0)
+        let verified = 2 * exchange(port) + exchange(other);
+        let starts = hops.iter().filter_map(|(flow, at)| {
+            let start = self.network.stream(self.flows[*flow].stream?).start.as_ps();
+            Some(start.saturating_add(self.states[*flow][*at].entry.0))
         });
         starts.min().is_some_and(|start| start < verified)
     }
@@ -603,16 +636,44 @@ impl<'a> Solver<'a> {
 
     fn entering(&self, classes: &Classes<'_>, (flow, at): (usize, usize)) -> Entering {
         let hop = &self.flows[flow].hops[at];
-        let line = self.flows[flow].on_line(self.network, hop.port)[0];
+        let longest = self.flows[flow].on_line(self.network, hop.port)[0];
+        let rate = classes.config.rate;
         let since = self.states[flow][at].since.iter();
         let constraint =
             |one: &Since| Constraint { steps: one.steps, jitter: one.delay[1] - one.delay[0] };
-        Entering {
-            constraints: since.map(constraint).collect(),
-            copies: hop.copies,
-            line: classes.config.rate.duration(line + GAP).as_ps(),
-            counted: classes.counted(hop.class, line),
-        }
+        let (line, counted) = match self.flows[flow].command {
+            Some(wire) => {
+                let line = rate.ps_per_byte() * wire.bytes;
+                let frame = rate.duration(longest + GAP).as_ps();
+                // The part of a frame that does not count is the same for every frame.
+                let rest = frame - classes.counted(hop.class, longest);
+                (line, line - rest * wire.frames)
+            }
+            None => {
+                (rate.duration(longest + GAP).as_ps(), classes.counted(hop.class, longest))
+            }
+        };
+        let [line, counted] = [line, counted].map(|time| self.at_ring(flow, hop, longest, time));
+        let steps = self.flows[flow].arrivals.as_ref().ok();
+        let command = self.flows[flow].command.and(steps);
+        let in_flight = command.map(|steps| steps.first * hop.copies);
+        let constraints = since.map(constraint).collect();
+        Entering { constraints, copies: hop.copies, line, counted, in_flight }
+    }
+
+    /// The time that frames of `longest` bytes occupy a port, if a station's ring lets few frames
+    /// through its pipeline: it then takes `tx_delay` for `tx_ring` frames.
+    fn at_ring(&self, flow: usize, hop: &flows::Hop, longest: usize, time: u64) -> u64 {
+        let CableEnd::Station(station, _) = hop.port else { return time };
+        let station = &self.network.stations[station];
+        let each = station.tx_delay.as_ps().div_ceil(station.tx_ring as u64);
+        let rate = self.network.port(hop.port).rate;
+        let frames = self.flows[flow].command.map_or(1, |wire| wire.frames);
+        let shortest = match self.flows[flow].command {
+            Some(_) => rate.duration(PREAMBLE + MINIMUM + GAP).as_ps(),
+            None => rate.duration(longest + GAP).as_ps(),
+        };
+        time + frames * each.saturating_sub(shortest)
     }
 
     /// The longest time from the queue to the end of the transmission, for each hop of a class.
@@ -624,6 +685,10 @@ impl<'a> Solver<'a> {
     ) -> Result<Vec<u64>, String> {
         let lines = |(flow, at): &(usize, usize)| {
             let flow = &self.flows[*flow];
+            // All frames of a command together.
+            if flow.command.is_some() {
+                return (0, (0, 0));
+            }
             let [longest, shortest] = flow.on_line(self.network, flow.hops[*at].port);
             let time = |bytes: usize| classes.config.rate.duration(bytes).as_ps();
             (time(longest), (time(shortest + GAP), classes.counted(class, shortest)))
@@ -634,35 +699,43 @@ impl<'a> Solver<'a> {
         distinct.dedup();
         let place = |line: &(u64, u64)| distinct.binary_search(line).expect("one of them");
         let mut machine = classes.class(class)?;
-        let station = matches!(self.flows[hops[0].0].hops[hops[0].1].port, CableEnd::Station(..));
-        let (waits, is_cut) = match station {
+        let Some((first, at)) = hops.first().copied() else {
+            let waits = machine.delays(&[(0, 0)]).ok_or_else(|| self.unbounded(&machine))?;
+            return Ok(waits);
+        };
+        let station = matches!(self.flows[first].hops[at].port, CableEnd::Station(..));
+        let waits = match station {
             false => {
                 let waits = machine.delays(&distinct).ok_or_else(|| self.unbounded(&machine))?;
                 let of_hop = |(_, line): &(u64, (u64, u64))| waits[place(line)];
-                (lines.iter().map(of_hop).collect::<Vec<_>>(), machine.is_cut)
+                lines.iter().map(of_hop).collect::<Vec<_>>()
             }
             // Frames of a station's streams wait in no fixed order.
             true => {
                 let own = std::mem::take(&mut machine.own);
                 let mut waits = Vec::new();
+                let delays = hops.iter().map(|(flow, at)| self.states[*flow][*at].delay);
+                let wait = delays.map(|delay| delay.unwrap_or(LIMIT)).max().unwrap_or(0);
                 for (at, (_, line)) in lines.iter().enumerate() {
-                    waits.push(self.at_station(&machine, &own, at, *line)?);
+                    waits.push(self.at_station(&machine, &own, (at, wait), *line)?);
                 }
-                (waits, machine.is_cut)
+                waits
             }
         };
+        let is_cut = classes.is_cut(class);
         let end = |(wait, (longest, _)): (u64, &(u64, (u64, u64)))| {
-            if is_cut { wait } else { wait + longest }
+            let sent = if is_cut { machine.sent(*longest) } else { Some(*longest) };
+            sent.map(|sent| wait + sent).ok_or_else(|| self.unbounded(&machine))
         };
-        Ok(waits.into_iter().zip(&lines).map(end).collect())
+        waits.into_iter().zip(&lines).map(end).collect()
     }
 
-    /// The longest wait of flow `at` of a station.
+    /// The longest wait of flow `at` of a station. Frames of the class wait up to `wait`.
     fn at_station(
         &self,
         machine: &Class,
         own: &Load,
-        at: usize,
+        (at, wait): (usize, u64),
         line: (u64, u64),
     ) -> Result<u64, String> {
         let mut machine = machine.clone();
@@ -674,7 +747,13 @@ impl<'a> Solver<'a> {
             machine.own.groups.extend(groups);
         } else {
             let load = Load { groups };
-            machine.higher.push(super::service::Higher { load, before: 0, credit: None, cut: 0 });
+            machine.higher.push(super::service::Higher {
+                load,
+                before: 0,
+                wait,
+                credit: None,
+                cut: 0,
+            });
         }
         let waits = machine.delays(&[line]).ok_or_else(|| self.unbounded(&machine))?;
         Ok(waits[0])
@@ -699,9 +778,66 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn listeners(&self, number: usize, settled: &Result<(), String>) -> Vec<ListenerBound> {
+    pub fn listeners(&self, number: usize, settled: &Result<(), String>) -> Vec<ListenerBound> {
         let flow = &self.flows[number];
         flow.ends.iter().map(|end| self.listener(number, end, settled)).collect()
+    }
+
+    /// The hops of a flow to a listener, in order.
+    fn hops_to(&self, flow: &Flow, end: &flows::End) -> Vec<usize> {
+        let mut used = vec![false; flow.hops.len()];
+        end.before.iter().for_each(|at| used[*at] = true);
+        for at in (0..flow.hops.len()).rev() {
+            if used[at] {
+                flow.hops[at].before.iter().for_each(|before| used[*before] = true);
+            }
+        }
+        (0..flow.hops.len()).filter(|at| used[*at]).collect()
+    }
+
+    /// Why a flow has no bound.
+    fn why(&self, flow: &Flow, hops: &[usize]) -> String {
+        if let Err(why) = &flow.arrivals {
+            return format!("{}: {why}", flow.name);
+        }
+        let mut at = hops.iter().map(|at| &flow.hops[*at]);
+        let found = at.find_map(|hop| Some((hop, self.why.get(&(hop.port, hop.class))?)));
+        found.map_or_else(
+            || {
+                "streams of its scheduler group exceed their rate and burst, so that the shaper \
+                 has no largest delay"
+                    .to_owned()
+            },
+            |(hop, why)| {
+                format!("class {} at {}: {why}", hop.class, self.planned.port_name(hop.port))
+            },
+        )
+    }
+
+    /// How much longer the frames of a command take over a flow than through a quiet network.
+    ///
+    /// # Errors
+    /// Why there is no bound.
+    pub fn extra(&self, number: usize) -> Result<u64, String> {
+        let flow = &self.flows[number];
+        let Some(wire) = flow.command else { return Err(self.why(flow, &[])) };
+        let mut longest = 0;
+        for end in &flow.ends {
+            let hops = self.hops_to(flow, end);
+            let mut sum = 0;
+            for (place, at) in hops.iter().enumerate() {
+                let port = flow.hops[*at].port;
+                let delay = self.states[number][*at].delay.ok_or_else(|| self.why(flow, &hops))?;
+                // The quiet network has the command's own frames at the first port, and at least the
+                // shortest one at the others.
+                let bytes = if place == 0 { wire.bytes } else { (PREAMBLE + MINIMUM) as u64 };
+                let quiet = self.network.port(port).rate.ps_per_byte() * bytes;
+                let [least, most] = self.bridge(port);
+                sum += delay.saturating_sub(quiet) + (most - least) / 2;
+            }
+            longest = longest.max(sum);
+        }
+        Ok(longest)
     }
 
     fn listener(
@@ -711,42 +847,17 @@ impl<'a> Solver<'a> {
         settled: &Result<(), String>,
     ) -> ListenerBound {
         let flow = &self.flows[number];
-        let mut used = vec![false; flow.hops.len()];
-        end.before.iter().for_each(|at| used[*at] = true);
-        for at in (0..flow.hops.len()).rev().filter(|at| used[*at]).collect::<Vec<_>>() {
-            flow.hops[at].before.iter().for_each(|before| used[*before] = true);
-        }
-        // Hops are in an order in which those before come first, so one pass from the end is
-        // enough only if it sees each hop after its followers.
-        for at in (0..flow.hops.len()).rev() {
-            if used[at] {
-                flow.hops[at].before.iter().for_each(|before| used[*before] = true);
-            }
-        }
-        let hops: Vec<usize> = (0..flow.hops.len()).filter(|at| used[*at]).collect();
+        let hops = self.hops_to(flow, end);
         let to = CableEnd::Station(end.station, 0);
         let longest = end.before.iter().try_fold(0u64, |longest, at| {
             let state = &self.states[number][*at];
             let (_, travel) = self.travel(number, *at, to);
             Some(longest.max(state.entry.1? + state.delay? + travel))
         });
-        let why = || {
-            if let Err(why) = &flow.arrivals {
-                return format!("{}: {why}", flow.name);
-            }
-            let at = hops.iter().map(|at| &flow.hops[*at]);
-            let found = at.filter_map(|hop| Some((hop, self.why.get(&(hop.port, hop.class))?)));
-            found.into_iter().next().map_or_else(
-                || "its shaper has no largest delay".to_owned(),
-                |(hop, why)| {
-                    format!("class {} at {}: {why}", hop.class, self.planned.port_name(hop.port))
-                },
-            )
-        };
         let bound = match (settled, longest) {
             (Err(why), _) => Err(why.clone()),
             (Ok(()), Some(longest)) if flow.arrivals.is_ok() => Ok(Duration::from_ps(longest)),
-            _ => Err(why()),
+            _ => Err(self.why(flow, &hops)),
         };
         let hop = |at: &usize| {
             let state = &self.states[number][*at];

@@ -1,0 +1,25 @@
+//! `farlane tsn`: guarantees and configuration of a network.
+
+mod bound;
+
+use super::Failure;
+use clap::Subcommand;
+
+/// Guaranteed latencies of the network of a plan
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Bound(bound::Args),
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Command::Bound(args) => bound::run(args),
+    }
+}

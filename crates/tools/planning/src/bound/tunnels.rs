@@ -1,0 +1,184 @@
+//! Tunnels as flows, and the latency of commands from their delays.
+
+use super::arrivals::Steps;
+use super::flows::{self, Flow};
+use super::solve::Solver;
+use crate::commands::{HostCommands, Kind, media};
+use plan::Planned;
+use sim::ethernet::frame::{FCS, HEADER, MTU};
+use sim::network::Wiring;
+use sim::pcie::{LinkConfig, Rate};
+use sim::transport::TransportConfig;
+use sim::workload::Workload;
+use sim::world::{HostConfig, TunnelLink};
+use wire::{Duration, raw};
+
+/// The guaranteed latency of a kind of command of a host.
+#[derive(Clone, Debug)]
+pub struct CommandBound {
+    /// Name of the host.
+    pub host: String,
+    /// The kind.
+    pub kind: Kind,
+    /// The longest latency, from the application's call to the result; `Err`: why there is none.
+    pub bound: Result<Duration, String>,
+}
+
+/// The flows of the tunnels of all hosts.
+pub(super) struct Tunnels {
+    /// For each host its commands, or why they are unknown.
+    hosts: Vec<Result<HostCommands, String>>,
+    /// For each host and link the flows down and up, or why there are none.
+    links: Vec<Vec<Result<[usize; 2], String>>>,
+}
+
+impl Tunnels {
+    /// Adds the flows of all tunnels and of all flows over TCP.
+    pub fn new(planned: &Planned, wiring: &Wiring<'_>, flows: &mut Vec<Flow>) -> Self {
+        let hosts: Vec<Result<HostCommands, String>> =
+            (0..planned.config.hosts.len()).map(|host| HostCommands::new(planned, host)).collect();
+        let mut links = Vec::new();
+        for (number, (host, commands)) in planned.config.hosts.iter().zip(&hosts).enumerate() {
+            let drives = host.drives().len();
+            let of_link = |link: TunnelLink<'_>| {
+                let mut add = |side: usize| {
+                    let flow = direction(wiring, &link, side, &planned.hosts[number], commands, drives)?;
+                    flows.push(flow);
+                    Ok::<_, String>(flows.len() - 1)
+                };
+                Ok([add(0)?, add(1)?])
+            };
+            links.push(host.links().into_iter().map(of_link).collect());
+        }
+        for (name, bulk) in planned.flows.iter().zip(&planned.config.network.bulk) {
+            let why = "a flow over TCP sends as much as it can".to_owned();
+            let [from, to] = bulk.stations;
+            for stations in [[from, to], [to, from]] {
+                let command = (HEADER + MTU + FCS, Err(why.clone()));
+                let name = name.clone();
+                flows.extend(flows::between(wiring, name, stations, bulk.priority, command));
+            }
+        }
+        Self { hosts, links }
+    }
+
+    /// The bounds of all kinds of commands.
+    pub fn commands(
+        &self,
+        planned: &Planned,
+        solver: &Solver<'_>,
+        settled: &Result<(), String>,
+    ) -> Vec<CommandBound> {
+        let mut all = Vec::new();
+        for (number, commands) in self.hosts.iter().enumerate() {
+            let host = &planned.hosts[number];
+            let config = &planned.config.hosts[number];
+            match commands {
+                Ok(commands) => {
+                    for (at, kind) in commands.work.kinds.iter().enumerate() {
+                        let bound = settled.clone().and_then(|()| {
+                            self.command(config, commands, at, (number, solver))
+                        });
+                        all.push(CommandBound { host: host.clone(), kind: *kind, bound });
+                    }
+                }
+                Err(why) => {
+                    for kind in kinds(config) {
+                        let bound = Err(why.clone());
+                        all.push(CommandBound { host: host.clone(), kind, bound });
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn command(
+        &self,
+        config: &HostConfig,
+        commands: &HostCommands,
+        at: usize,
+        (host, solver): (usize, &Solver<'_>),
+    ) -> Result<Duration, String> {
+        let (kind, probe) = &commands.probes[at];
+        let others = commands.work.in_flight() - 1;
+        let work = (*kind, commands.work.bytes);
+        let drives = config.drives();
+        let total = commands.work.total;
+        let media = drives.iter().map(|drive| media::span(drive, work, others, total)[0]);
+        let media = media.max().unwrap_or_default();
+        let mut extra = [0, 0];
+        for link in &self.links[host] {
+            let flows = link.clone()?;
+            for side in [0, 1] {
+                extra[side] = extra[side].max(solver.extra(flows[side])?);
+            }
+        }
+        let crossing = |up: bool| probe.legs.iter().filter(|leg| leg.up == up).count() as u64;
+        let legs = extra[0] * crossing(false) + extra[1] * crossing(true);
+        let nodes = contention(config, commands, probe.legs.len() as u64);
+        Ok(probe.nodes + media + Duration::from_ps(legs + nodes))
+    }
+}
+
+/// The kinds of commands that a host sends, as far as its workload says.
+fn kinds(config: &HostConfig) -> Vec<Kind> {
+    match &config.workload {
+        Workload::ConfigReads { .. } | Workload::Idle => Vec::new(),
+        _ => match crate::commands::HostWork::new(0, config) {
+            Ok(work) => work.kinds,
+            Err(_) => Kind::ALL.to_vec(),
+        },
+    }
+}
+
+/// A direction of a link as a flow.
+fn direction(
+    wiring: &Wiring<'_>,
+    link: &TunnelLink<'_>,
+    side: usize,
+    host: &str,
+    commands: &Result<HostCommands, String>,
+    drives: usize,
+) -> Result<Flow, String> {
+    let Some((stations, priority)) = link.transport.stations() else {
+        return Err("its transport has no network".into());
+    };
+    let stations = [stations[side], stations[1 - side]];
+    let longest = match link.transport {
+        // The encapsulation of experiments adds at most 256 bytes.
+        TransportConfig::Raw(raw) => HEADER + raw::HEADER + raw.settings.segment + 256 + FCS,
+        _ => HEADER + MTU + FCS,
+    };
+    let command = commands.as_ref().map_err(Clone::clone).map(|commands| {
+        let [depth, jobs] = commands.work.depth;
+        let first = depth * jobs.div_ceil(drives as u64);
+        let interval = commands.least.as_ps().max(1);
+        (Steps { first, each: first, interval, late: 0 }, commands.wire[side])
+    });
+    flows::between(wiring, format!("tunnel of {host}"), stations, priority, (longest, command))
+}
+
+/// How long the other commands of a host delay a command in the nodes.
+fn contention(config: &HostConfig, commands: &HostCommands, legs: u64) -> u64 {
+    let [depth, jobs] = commands.work.depth;
+    let (submit, complete) = (config.software.submit.as_ps(), config.software.complete.as_ps());
+    // In front of the submission, and of the completion.
+    let cpu = (depth - 1) * (submit.max(complete) + submit + complete);
+    let bytes = commands.wire.iter().map(|wire| wire.bytes).max().unwrap_or(0);
+    let time = |link: &LinkConfig| {
+        Rate::new(link.generation, link.width).duration(bytes as usize).as_ps()
+    };
+    let links = config.links();
+    let below = links.iter().map(|link| time(link.link)).max().unwrap_or(0);
+    let others = depth * jobs - 1;
+    let pcie = others * legs * (time(&config.link) + below);
+    let memory = others * legs * config.root.memory_read.as_ps();
+    let drives = config.drives();
+    let stream = drives.iter().map(|drive| match drive.timing.stream_rate {
+        0 => 0,
+        rate => commands.work.bytes as u64 * 1_000_000 / (rate / 1_000_000).max(1),
+    });
+    let stream = others * stream.max().unwrap_or(0);
+    cpu + pcie + memory + stream
+}
