@@ -27,8 +27,8 @@ pub struct Flow {
     pub tag: Option<Tag>,
     /// The longest and the shortest frame in bytes: header to FCS, without tags.
     pub length: [usize; 2],
-    /// How many frames come at once; `Err`: why nobody knows.
-    pub arrivals: Result<Steps, String>,
+    /// The arrivals satisfy all of these; `Err`: why the number of frames has no limit.
+    pub arrivals: Result<Vec<Steps>, String>,
     /// The hops, each after the hops before it.
     pub hops: Vec<Hop>,
     /// The listeners.
@@ -106,7 +106,7 @@ pub fn of_stream(
     };
     let length = [stream.length, shortest];
     let arrivals = match stream.babbles.is_empty() {
-        true => Steps::of_stream(stream, drift),
+        true => Steps::of_stream(stream, drift).map(|steps| vec![steps]),
         false => Err("it sends without pause (babbles)".into()),
     };
     let (hops, ends) = graph(wiring, &ways, tag, handled, shortest)?;
@@ -125,7 +125,7 @@ pub fn between(
     name: String,
     [from, to]: [usize; 2],
     priority: u8,
-    (longest, command): (usize, Result<(Steps, Wire), String>),
+    (longest, command): (usize, Result<(Vec<Steps>, Wire), String>),
 ) -> Result<Flow, String> {
     let network = wiring.network;
     let (tag, destination) = (network.tag(from, priority), network.mac(to));

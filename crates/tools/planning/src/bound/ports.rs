@@ -2,7 +2,7 @@
 
 use super::service::{Class, Credit, Higher, LIMIT, Load, Windows};
 use sim::ethernet::frame::{FCS, GAP, HEADER, PREAMBLE, TAG};
-use sim::ethernet::port::{Algorithm, Config, Counted, Guard};
+use sim::ethernet::port::{Algorithm, Config, Counted, Guard, RateStep};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use tsn::{CycleWindows, QUEUES};
 
@@ -20,11 +20,25 @@ pub struct Classes<'a> {
     pub preempts: bool,
     /// By how much clocks run fast or slow, in parts per million.
     pub drift: u64,
+    /// Rate limits of the port.
+    pub steps: Vec<RateStep>,
+}
+
+/// The time of a byte at a port, at the slowest of its rate steps, in picoseconds.
+pub fn per_byte(config: &Config, steps: &[RateStep]) -> u64 {
+    let slowest = steps.iter().chain(&config.rate_steps).map(|step| step.bits_per_second).min();
+    let slowest = slowest.map_or(0, |bits| 8_000_000_000_000u64.div_ceil(bits.max(1)));
+    slowest.max(config.rate.ps_per_byte())
 }
 
 impl Classes<'_> {
     fn time(&self, bytes: usize) -> u64 {
         self.config.rate.duration(bytes).as_ps()
+    }
+
+    /// The time that bytes, preamble and gap included, occupy the port, at its slowest rate step.
+    pub fn work(&self, bytes: usize) -> u64 {
+        per_byte(self.config, &self.steps) * bytes as u64
     }
 
     fn express(&self) -> Option<u8> {
@@ -75,7 +89,7 @@ impl Classes<'_> {
             }
             _ => whole,
         };
-        self.time(bytes + GAP)
+        self.work(bytes + GAP)
     }
 
     /// The open windows of a class without margins: none if always open.
@@ -266,7 +280,7 @@ impl Classes<'_> {
             Algorithm::CreditBased(shaper) if shaper.counted == Counted::FrameOnly => {
                 self.time(on_line - PREAMBLE)
             }
-            _ => self.time(on_line + GAP),
+            _ => self.work(on_line + GAP),
         }
     }
 
@@ -280,7 +294,7 @@ impl Classes<'_> {
         };
         let own = self.class(class).ok().filter(|own| own.windows.is_none())?;
         let highest = own.blocked(&credit)?;
-        let longest = self.time(self.longest[class] + GAP);
+        let longest = self.work(self.longest[class] + GAP);
         let range = part(highest, idle) + part(longest, rate - idle) + credit.uncounted;
         Some(Credit { range, ..credit })
     }
@@ -323,6 +337,7 @@ impl Classes<'_> {
                 wait: self.waits[other].min(LIMIT),
                 credit: self.range(other),
                 cut,
+                turns: None,
             });
         }
         Ok(Class {

@@ -32,8 +32,10 @@ pub struct Entering {
     pub line: u64,
     /// The longest time of a frame that counts for credit.
     pub counted: u64,
-    /// The most frames in the whole network at once, if they are limited (commands in flight).
+    /// The most counts in the whole network at once, if they are limited (commands in flight).
     pub in_flight: Option<u64>,
+    /// Ethernet frames of a count: of a command, or 1.
+    pub pieces: u64,
 }
 
 /// What the line of a reception port limits: after the longest frame, `rate` work per time.
@@ -193,10 +195,14 @@ impl Load {
         self.groups.iter().map(|group| group.rate(measure)).sum()
     }
 
-    /// The most frames in a closed time `t`, as far as the flows limit it.
+    /// The most Ethernet frames in a closed time `t`, as far as the flows limit it.
     pub fn frames(&self, t: u64) -> u64 {
         let flows = self.groups.iter().flat_map(|group| &group.flows);
-        flows.map(|flow| flow.frames(t).unwrap_or(u64::MAX)).fold(0, u64::saturating_add)
+        let frames = |flow: &Entering| {
+            let counts = flow.frames(t).into_iter().chain(flow.in_flight).min();
+            counts.unwrap_or(u64::MAX).saturating_mul(flow.pieces)
+        };
+        flows.map(frames).fold(0, u64::saturating_add)
     }
 
     fn rises(&self, until: u64, measure: Measure) -> Vec<u64> {
@@ -226,6 +232,9 @@ pub struct Higher {
     pub credit: Option<Credit>,
     /// The time that each frame costs by cutting a preemptable frame in two.
     pub cut: u64,
+    /// If the flow takes turns with the flow under analysis: its longest frame, and the frames that
+    /// go before the first turn.
+    pub turns: Option<(u64, u64)>,
 }
 
 /// A credit-based shaper.
@@ -256,13 +265,21 @@ impl Credit {
 }
 
 impl Higher {
-    fn work(&self, t: u64) -> u64 {
+    /// The most work of turns while the flow under analysis sends `own` frames. A tunnel that has to
+    /// refill its connection may miss every other turn.
+    fn in_turn(&self, own: u64) -> u64 {
+        self.turns.map_or(u64::MAX, |(longest, first)| {
+            own.saturating_mul(2).saturating_add(first + 2).saturating_mul(longest)
+        })
+    }
+
+    fn work(&self, t: u64, own: u64) -> u64 {
         let t_all = t.saturating_add(self.before);
         let cuts = match self.cut {
             0 => 0,
             cut => self.load.frames(t_all).saturating_mul(cut),
         };
-        let arrives = self.load.work(t_all);
+        let arrives = self.load.work(t_all).min(self.in_turn(own));
         let passes = self.credit.map_or(u64::MAX, |credit| credit.passes(t));
         arrives.min(passes).saturating_add(cuts)
     }
@@ -350,7 +367,31 @@ pub struct Class {
 
 impl Class {
     fn higher(&self, t: u64) -> u64 {
-        self.higher.iter().fold(0, |sum: u64, class| sum.saturating_add(class.work(t)))
+        let own = if self.higher.iter().any(|class| class.turns.is_some()) {
+            self.own.frames(t)
+        } else {
+            0
+        };
+        self.higher.iter().fold(0, |sum: u64, class| sum.saturating_add(class.work(t, own)))
+    }
+
+    /// The most work of higher classes that waits at some time, and comes within `t` after it.
+    ///
+    /// It waits since a time `y` before, from which on these classes kept the line busy.
+    fn higher_waiting(&self, t: u64) -> Option<u64> {
+        let end = {
+            let mut time = 0;
+            loop {
+                let next = self.block.checked_add(self.higher(time))?;
+                if next <= time {
+                    break time;
+                }
+                time = (next < LIMIT).then_some(next)?;
+            }
+        };
+        let rises = self.higher.iter().flat_map(|class| class.rises(end.saturating_add(t)));
+        let since = rises.filter_map(|at| at.checked_sub(t)).chain([0]);
+        since.map(|y| self.higher(y.saturating_add(t)).saturating_sub(y)).max()
     }
 
     fn measure(&self) -> Measure {
@@ -509,10 +550,6 @@ impl Class {
         if flows().all(|flow| flow.in_flight.is_none()) {
             return None;
         }
-        let mut waiting = self.clone();
-        for class in &mut waiting.higher {
-            class.before = class.before.max(class.wait);
-        }
         let measure = self.measure();
         let debt = match self.credit {
             Some(_) => flows().map(|flow| flow.counted).max().unwrap_or(0),
@@ -524,12 +561,27 @@ impl Class {
             let groups = self.own.groups.iter();
             let ahead = groups.map(|group| group.backlog(delay, measure));
             let ahead = ahead.sum::<Option<u64>>()?.checked_add(debt)?;
-            let next = waiting.start(ahead)?.checked_add(longest)?;
+            let next = self.start_behind(ahead, delay)?.checked_add(longest)?;
             if next <= delay {
                 return Some(vec![delay; lines.len()]);
             }
             delay = (next < LIMIT).then_some(next)?;
         }
+    }
+
+    /// The longest time until a frame starts behind work `ahead` of its class that waits, if it
+    /// starts after `delay` at the earliest.
+    fn start_behind(&self, ahead: u64, delay: u64) -> Option<u64> {
+        let fixed = self.higher.iter().all(|class| class.before == 0 && class.turns.is_none());
+        if self.windows.is_none() && self.credit.is_none() && fixed {
+            let higher = self.higher_waiting(delay)?;
+            return ahead.checked_add(self.block)?.checked_add(higher);
+        }
+        let mut waiting = self.clone();
+        for class in &mut waiting.higher {
+            class.before = class.before.max(class.wait);
+        }
+        waiting.start(ahead)
     }
 
     /// The longest time from the begin of the transmission of a frame that takes `line` to its end,
@@ -538,7 +590,7 @@ impl Class {
         let express = || self.higher.iter().filter(|class| class.cut > 0);
         let mut time = line.checked_add(self.held)?;
         loop {
-            let more = express().fold(0, |sum: u64, class| sum.saturating_add(class.work(time)));
+            let more = express().fold(0, |sum: u64, class| sum.saturating_add(class.work(time, 0)));
             let next = line.checked_add(self.held)?.checked_add(more)?;
             if next <= time {
                 return Some(time);

@@ -1,14 +1,14 @@
 //! Delays of all ports and flows.
 
 use super::flows::{self, Flow};
-use super::ports::Classes;
-use super::service::{Cap, Class, Constraint, Entering, Group, LIMIT, Load};
+use super::ports::{self, Classes};
+use super::service::{Cap, Class, Constraint, Entering, Group, Higher, LIMIT, Load};
 use super::{arrivals::Steps, premises};
 use super::tunnels::{CommandBound, Tunnels};
 use plan::Planned;
 use sim::ethernet::bridge::Mode;
 use sim::ethernet::frame::{GAP, HEADER, MINIMUM, PREAMBLE, TAG};
-use sim::ethernet::port::{Algorithm, Ats, Counted};
+use sim::ethernet::port::{Algorithm, Ats, Counted, RateStep};
 use sim::ethernet::traffic::StreamId;
 use sim::network::{CableEnd, NetworkConfig, Wiring};
 use std::collections::BTreeMap;
@@ -203,8 +203,8 @@ impl<'a> Solver<'a> {
         if hop.before.is_empty() {
             let station = &self.network.stations[flow.from];
             let pipeline = station.tx_delay.as_ps();
-            let steps = flow.arrivals.clone().ok();
-            since.extend(steps.map(|steps| Since { steps, delay: [0, 0] }));
+            let steps = flow.arrivals.iter().flatten();
+            since.extend(steps.map(|steps| Since { steps: *steps, delay: [0, 0] }));
             entry = (pipeline, Some(pipeline));
         }
         for (index, before) in hop.before.iter().enumerate() {
@@ -368,7 +368,10 @@ impl<'a> Solver<'a> {
             keeps.then(|| wait(one.steps.frames(jitter), 0).max(later))
         };
         let since: Vec<Since> = match hop.before.as_slice() {
-            [] => self.flows[number].arrivals.iter().map(|s| Since { steps: *s, delay: [0, 0] }).collect(),
+            [] => {
+                let steps = self.flows[number].arrivals.iter().flatten();
+                steps.map(|steps| Since { steps: *steps, delay: [0, 0] }).collect()
+            }
             [before] => self.states[number][*before].since.clone(),
             _ => return None,
         };
@@ -544,6 +547,7 @@ impl<'a> Solver<'a> {
             waits: [0; QUEUES],
             preempts,
             drift: self.drift,
+            steps: self.rate_steps(port).to_vec(),
         };
         for (flow, at) in all {
             let class = self.flows[*flow].hops[*at].class;
@@ -555,6 +559,11 @@ impl<'a> Solver<'a> {
         }
         premises::own_messages(self.network, port, &mut classes);
         classes
+    }
+
+    fn rate_steps(&self, port: CableEnd) -> &[RateStep] {
+        let cable = self.wiring.across(port).map(|(cable, _)| cable);
+        cable.map_or(&[], |cable| &self.network.cables[cable].rate_steps)
     }
 
     fn load(
@@ -603,7 +612,7 @@ impl<'a> Solver<'a> {
         flows: &[(usize, usize)],
     ) -> Cap {
         let network = self.network;
-        let before = network.port(from).rate;
+        let before = ports::per_byte(network.port(from), self.rate_steps(from));
         let mut cap = Cap { largest: [0; 2], rate: [0; 2], per: 1, slack: 0 };
         // The largest ratio of the time here to the time on the line before, in parts per 2^20.
         cap.per = 1 << 20;
@@ -611,9 +620,9 @@ impl<'a> Solver<'a> {
             let ends = self.flows[*flow].on_line(network, port);
             let starts = self.flows[*flow].on_line(network, from);
             for at in [0, 1] {
-                let there = before.duration(starts[at] + GAP).as_ps();
+                let there = before * (starts[at] + GAP) as u64;
                 let here = [
-                    classes.config.rate.duration(ends[at] + GAP).as_ps(),
+                    classes.work(ends[at] + GAP),
                     classes.counted(class, ends[at]),
                 ];
                 for (measure, here) in here.into_iter().enumerate() {
@@ -637,28 +646,24 @@ impl<'a> Solver<'a> {
     fn entering(&self, classes: &Classes<'_>, (flow, at): (usize, usize)) -> Entering {
         let hop = &self.flows[flow].hops[at];
         let longest = self.flows[flow].on_line(self.network, hop.port)[0];
-        let rate = classes.config.rate;
         let since = self.states[flow][at].since.iter();
         let constraint =
             |one: &Since| Constraint { steps: one.steps, jitter: one.delay[1] - one.delay[0] };
         let (line, counted) = match self.flows[flow].command {
             Some(wire) => {
-                let line = rate.ps_per_byte() * wire.bytes;
-                let frame = rate.duration(longest + GAP).as_ps();
+                let line = classes.work(wire.bytes as usize);
                 // The part of a frame that does not count is the same for every frame.
-                let rest = frame - classes.counted(hop.class, longest);
+                let rest = classes.work(longest + GAP) - classes.counted(hop.class, longest);
                 (line, line - rest * wire.frames)
             }
-            None => {
-                (rate.duration(longest + GAP).as_ps(), classes.counted(hop.class, longest))
-            }
+            None => (classes.work(longest + GAP), classes.counted(hop.class, longest)),
         };
         let [line, counted] = [line, counted].map(|time| self.at_ring(flow, hop, longest, time));
-        let steps = self.flows[flow].arrivals.as_ref().ok();
-        let command = self.flows[flow].command.and(steps);
-        let in_flight = command.map(|steps| steps.first * hop.copies);
+        let steps = self.flows[flow].arrivals.iter().flatten().map(|steps| steps.first).min();
+        let in_flight = self.flows[flow].command.and(steps).map(|first| first * hop.copies);
         let constraints = since.map(constraint).collect();
-        Entering { constraints, copies: hop.copies, line, counted, in_flight }
+        let pieces = self.flows[flow].command.map_or(1, |wire| wire.frames);
+        Entering { constraints, copies: hop.copies, line, counted, in_flight, pieces }
     }
 
     /// The time that frames of `longest` bytes occupy a port, if a station's ring lets few frames
@@ -691,7 +696,7 @@ impl<'a> Solver<'a> {
             }
             let [longest, shortest] = flow.on_line(self.network, flow.hops[*at].port);
             let time = |bytes: usize| classes.config.rate.duration(bytes).as_ps();
-            (time(longest), (time(shortest + GAP), classes.counted(class, shortest)))
+            (time(longest), (classes.work(shortest + GAP), classes.counted(class, shortest)))
         };
         let lines: Vec<(u64, (u64, u64))> = hops.iter().map(lines).collect();
         let mut distinct: Vec<(u64, u64)> = lines.iter().map(|(_, line)| *line).collect();
@@ -717,7 +722,9 @@ impl<'a> Solver<'a> {
                 let delays = hops.iter().map(|(flow, at)| self.states[*flow][*at].delay);
                 let wait = delays.map(|delay| delay.unwrap_or(LIMIT)).max().unwrap_or(0);
                 for (at, (_, line)) in lines.iter().enumerate() {
-                    waits.push(self.at_station(&machine, &own, (at, wait), *line)?);
+                    let others = hops.iter().map(|(flow, _)| *flow).collect();
+                    waits.push(self.at_station(classes, (&machine, &own), (at, wait), others)?);
+                    let _ = line;
                 }
                 waits
             }
@@ -730,14 +737,29 @@ impl<'a> Solver<'a> {
         waits.into_iter().zip(&lines).map(end).collect()
     }
 
-    /// The longest wait of flow `at` of a station. Frames of the class wait up to `wait`.
+    /// The longest frame of a tunnel, and the frames of a ring.
+    fn turn(&self, flow: usize, classes: &Classes<'_>) -> (u64, u64) {
+        let flow = &self.flows[flow];
+        let longest = flow.on_line(self.network, flow.hops[0].port)[0];
+        (classes.work(longest + GAP), self.network.stations[flow.from].tx_ring as u64)
+    }
+
+    /// The longest wait of flow `at` of a station, whose flows of the class are `flows`. Frames of
+    /// the class wait up to `wait`.
     fn at_station(
         &self,
-        machine: &Class,
-        own: &Load,
+        classes: &Classes<'_>,
+        (machine, own): (&Class, &Load),
         (at, wait): (usize, u64),
-        line: (u64, u64),
+        mut others: Vec<usize>,
     ) -> Result<u64, String> {
+        let (flow, hop) = (&self.flows[others[at]], &self.flows[others[at]].hops[0]);
+        let shortest = flow.on_line(self.network, hop.port)[1];
+        let line = match flow.command {
+            Some(_) => (0, 0),
+            None => (classes.work(shortest + GAP), classes.counted(hop.class, shortest)),
+        };
+        others.remove(at);
         let mut machine = machine.clone();
         let mut groups = own.groups.clone();
         let only = groups.remove(at);
@@ -746,14 +768,13 @@ impl<'a> Solver<'a> {
             // All frames need credit and windows, in any order.
             machine.own.groups.extend(groups);
         } else {
-            let load = Load { groups };
-            machine.higher.push(super::service::Higher {
-                load,
-                before: 0,
-                wait,
-                credit: None,
-                cut: 0,
-            });
+            for (group, flow) in groups.into_iter().zip(others) {
+                let tunnel = self.flows[flow].command.is_some();
+                let turns = tunnel.then(|| self.turn(flow, classes));
+                let load = Load { groups: vec![group] };
+                let (before, credit, cut) = (0, None, 0);
+                machine.higher.push(Higher { load, before, wait, credit, cut, turns });
+            }
         }
         let waits = machine.delays(&[line]).ok_or_else(|| self.unbounded(&machine))?;
         Ok(waits[0])
@@ -812,6 +833,12 @@ impl<'a> Solver<'a> {
                 format!("class {} at {}: {why}", hop.class, self.planned.port_name(hop.port))
             },
         )
+    }
+
+    pub fn debug(&self, number: usize) {
+        for (hop, state) in self.flows[number].hops.iter().zip(&self.states[number]) {
+            eprintln!("   {} {:?} ns", self.planned.port_name(hop.port), state.delay.map(|d| d / 1000));
+        }
     }
 
     /// How much longer the frames of a command take over a flow than through a quiet network.

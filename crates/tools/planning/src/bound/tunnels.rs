@@ -117,6 +117,10 @@ impl Tunnels {
         let crossing = |up: bool| probe.legs.iter().filter(|leg| leg.up == up).count() as u64;
         let legs = extra[0] * crossing(false) + extra[1] * crossing(true);
         let nodes = contention(config, commands, probe.legs.len() as u64);
+        if std::env::var_os("DEBUG_LEGS").is_some() {
+            eprintln!("{} nodes {:?} media {:?} legs {:?} contention {} extra {:?} wire {:?} least {:?}", kind.name(), probe.nodes, media, probe.legs, nodes/1000, extra.map(|e| e/1000), commands.wire, commands.least);
+            for link in &self.links[host] { for flow in link.clone()? { solver.debug(flow); } }
+        }
         Ok(probe.nodes + media + Duration::from_ps(legs + nodes))
     }
 }
@@ -154,7 +158,13 @@ fn direction(
         let [depth, jobs] = commands.work.depth;
         let first = depth * jobs.div_ceil(drives as u64);
         let interval = commands.least.as_ps().max(1);
-        (Steps { first, each: first, interval, late: 0 }, commands.wire[side])
+        let mut steps = vec![Steps { first, each: first, interval, late: 0 }];
+        if let Some(interval) = commands.work.interval {
+            // Those in flight, and those that start.
+            let (first, each) = (first + jobs, jobs);
+            steps.push(Steps { first, each, interval: interval.as_ps().max(1), late: 0 });
+        }
+        (steps, commands.wire[side])
     });
     flows::between(wiring, format!("tunnel of {host}"), stations, priority, (longest, command))
 }

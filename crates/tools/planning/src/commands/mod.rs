@@ -53,6 +53,8 @@ pub struct HostWork {
     pub depth: [u64; 2],
     /// Bytes that all jobs together move; `None`: without limit.
     pub total: Option<u64>,
+    /// The shortest time between the starts of two transfers of a job, if its rate is limited.
+    pub interval: Option<Duration>,
 }
 
 /// All that is known of the commands of a host.
@@ -98,7 +100,7 @@ impl HostWork {
         let each = fio.transfers().map(|transfers| transfers.saturating_mul(fio.bs as u64));
         let depth = [fio.iodepth as u64, jobs];
         let total = each.map(|each| each.saturating_mul(jobs));
-        Ok(Self { host, kinds, bytes: fio.bs, depth, total })
+        Ok(Self { host, kinds, bytes: fio.bs, depth, total, interval: fio.interval() })
     }
 
     /// Transfers of the host in flight.

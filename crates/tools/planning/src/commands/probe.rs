@@ -190,6 +190,10 @@ fn legs(seen: &Seen) -> Vec<Leg> {
         }
         ended = *at;
     }
+    // The result does not wait for the completion head doorbell.
+    while legs.last().is_some_and(|leg| !leg.up) {
+        legs.pop();
+    }
     legs
 }
 
