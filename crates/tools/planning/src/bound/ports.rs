@@ -1,7 +1,7 @@
 //! The classes of a port: what delays their frames, from the configuration of the port.
 
 use super::service::{Class, Credit, Higher, LIMIT, Load, Windows};
-use sim::ethernet::frame::{FCS, GAP, HEADER, PREAMBLE, TAG};
+use sim::ethernet::frame::{FCS, GAP, HEADER, MINIMUM, PREAMBLE, TAG};
 use sim::ethernet::port::{Algorithm, Config, Counted, Guard, RateStep};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use tsn::{CycleWindows, QUEUES};
@@ -132,7 +132,7 @@ impl Classes<'_> {
             }
         }
         let cycle = drifted(gate.cycle.as_ps());
-        Ok(Some(Windows { cycle, spans, blocks: any }))
+        Ok(Some(Windows { cycle, spans, blocks: any, margin: drifted(margin) }))
     }
 
     /// Whether a frame of another class may be on the line when the gate of `class` opens at `at`.
@@ -285,18 +285,33 @@ impl Classes<'_> {
     }
 
     /// The range of the credit of a higher class, from its own waits.
-    fn range(&self, class: usize) -> Option<Credit> {
+    pub fn range(&self, class: usize) -> Option<Credit> {
         let credit = self.credit(class)?;
         let (idle, rate) = credit.slope;
         let part = |time: u64, of: u64| {
             let part = (u128::from(time) * u128::from(of)).div_ceil(u128::from(rate));
             u64::try_from(part).unwrap_or(u64::MAX)
         };
-        let own = self.class(class).ok().filter(|own| own.windows.is_none())?;
+        let Algorithm::CreditBased(shaper) = &self.config.classes[class].algorithm else {
+            return None;
+        };
+        let own = self.class(class).ok()?;
         let highest = own.blocked(&credit)?;
         let longest = self.work(self.longest[class] + GAP);
         let range = part(highest, idle) + part(longest, rate - idle) + credit.uncounted;
-        Some(Credit { range, ..credit })
+        // In windows credit rises faster, and in the long run as without.
+        let window = match self.gate(class) {
+            Ok(Some(gate)) => gate.open.iter().map(|(from, to)| (*to - *from).as_ps()).max(),
+            _ => None,
+        };
+        let range = range + window.map_or(0, |window| part(window, idle));
+        // The line carries preamble and gap, too: up to 84 bytes for 64.
+        let (more, less) = match shaper.counted {
+            Counted::WithGap => (1, 1),
+            Counted::FrameOnly => ((PREAMBLE + MINIMUM + GAP) as u64, MINIMUM as u64),
+        };
+        let slope = ((shaper.idle_slope * more).div_ceil(less).min(rate), rate);
+        Some(Credit { range: (range * more).div_ceil(less), slope, ..credit })
     }
 
     /// All that may delay the frames of a class.

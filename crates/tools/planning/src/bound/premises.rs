@@ -48,7 +48,7 @@ pub fn own_messages(network: &NetworkConfig, port: CableEnd, classes: &mut Class
     let counted = classes.counted(class, MESSAGE);
     let constraints = vec![Constraint { steps, jitter: 0 }];
     let flows = vec![Entering { constraints, copies: 1, line, counted, in_flight: None, pieces: 1 }];
-    classes.loads[class].groups.push(Group { flows, cap: None });
+    classes.loads[class].groups.push(Group { flows, caps: Vec::new() });
     classes.longest[class] = classes.longest[class].max(MESSAGE);
 }
 

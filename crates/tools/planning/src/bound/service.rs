@@ -56,8 +56,8 @@ pub struct Cap {
 pub struct Group {
     /// The flows.
     pub flows: Vec<Entering>,
-    /// The limit of the line, if the flows share one.
-    pub cap: Option<Cap>,
+    /// The limits of the line and of a shaper that the flows share.
+    pub caps: Vec<Cap>,
 }
 
 /// What is counted of frames.
@@ -111,13 +111,14 @@ impl Group {
             let frames = flow.frames(t).into_iter().chain(flow.in_flight).min()?;
             Some(sum.saturating_add(frames.saturating_mul(flow.of(measure))))
         });
-        let cap = self.cap.as_ref().map(|cap| cap.at(t, measure));
-        sum.into_iter().chain(cap).min()
+        let caps = self.caps.iter().map(|cap| cap.at(t, measure));
+        sum.into_iter().chain(caps).min()
     }
 
     /// Whether the line, not the flows, limits the work in the long run.
     fn is_full(&self, measure: Measure) -> bool {
-        self.cap.is_some_and(|cap| cap.rate(measure) <= self.flow_rate(measure))
+        let flows = self.flow_rate(measure);
+        self.caps.iter().any(|cap| cap.rate(measure) <= flows)
     }
 
     fn flow_rate(&self, measure: Measure) -> f64 {
@@ -125,15 +126,13 @@ impl Group {
     }
 
     fn work(&self, t: u64, measure: Measure) -> u64 {
-        let cap = self.cap.as_ref().map(|cap| cap.at(t, measure));
-        let all = [self.sum(t, measure), cap].into_iter().flatten().min();
-        all.unwrap_or(u64::MAX)
+        let caps = self.caps.iter().map(|cap| cap.at(t, measure));
+        self.sum(t, measure).into_iter().chain(caps).min().unwrap_or(u64::MAX)
     }
 
     fn rate(&self, measure: Measure) -> f64 {
         let flows = self.flow_rate(measure);
-        let cap = self.cap.as_ref().map_or(f64::INFINITY, |cap| cap.rate(measure));
-        f64::min(flows, cap)
+        self.caps.iter().map(|cap| cap.rate(measure)).fold(flows, f64::min)
     }
 
     fn rises(&self, until: u64, measure: Measure, out: &mut Vec<u64>) {
@@ -143,13 +142,15 @@ impl Group {
                 out.extend(one.steps.rises(one.jitter, until));
             }
         }
-        let Some(cap) = &self.cap else { return };
-        // Where the line reaches a stair.
+        // Where a limit reaches a stair or another limit.
         let stairs = begin..out.len();
         let reached = stairs.map(|at| out[at]).chain([0]);
-        let reached = reached.filter_map(|at| self.sum(at, measure));
-        let crossings: Vec<u64> = reached.filter_map(|sum| cap.reaches(sum, measure)).collect();
-        out.extend(crossings.into_iter().filter(|at| *at <= until));
+        let reached: Vec<u64> = reached.filter_map(|at| self.sum(at, measure)).collect();
+        for cap in &self.caps {
+            let crossings = reached.iter().filter_map(|sum| cap.reaches(*sum, measure));
+            let others = self.caps.iter().filter_map(|other| cap.meets(other, measure));
+            out.extend(crossings.chain(others).filter(|at| *at <= until));
+        }
     }
 }
 
@@ -168,6 +169,13 @@ impl Cap {
 
     fn rate(&self, measure: Measure) -> f64 {
         self.parts(measure).1 as f64 / self.per as f64
+    }
+
+    /// The time after which the limit is above a limit that begins higher.
+    fn meets(&self, other: &Self, measure: Measure) -> Option<u64> {
+        let (begin, end) = (self.at(0, measure), other.at(0, measure));
+        let faster = self.rate(measure) - other.rate(measure);
+        (begin < end && faster > 0.0).then(|| ((end - begin) as f64 / faster) as u64 + 1)
     }
 
     /// The time at which the limit reaches `work`, above 0.
@@ -238,7 +246,7 @@ pub struct Higher {
 }
 
 /// A credit-based shaper.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credit {
     /// idleSlope and portTransmitRate, in the same unit.
     pub slope: (u64, u64),
@@ -305,6 +313,8 @@ pub struct Windows {
     pub spans: Vec<(u64, u64)>,
     /// Whether another class may have begun a frame at the end of a window.
     pub blocks: bool,
+    /// The time after each window in which the gate is open, but the longest frame does not fit.
+    pub margin: u64,
 }
 
 impl Windows {
@@ -417,11 +427,11 @@ impl Class {
     /// as that credit takes to rise.
     pub fn blocked(&self, credit: &Credit) -> Option<u64> {
         let (idle, rate) = (u128::from(credit.slope.0), u128::from(credit.slope.1));
-        let others = |p: u64| u128::from(self.block.saturating_add(self.higher(p)));
+        let others = |p: u64| Some(u128::from(self.others(p)?));
         let until = |scale: u128| {
             let mut p = 0;
             loop {
-                let next = u64::try_from((others(p) * rate).div_ceil(scale.max(1))).ok()?;
+                let next = u64::try_from((others(p)? * rate).div_ceil(scale.max(1))).ok()?;
                 if next <= p {
                     return Some(p);
                 }
@@ -430,12 +440,35 @@ impl Class {
         };
         let alone = until(rate)?;
         let end = until(rate - idle)?;
-        let rises = self.higher.iter().flat_map(|class| class.rises(end)).filter(|p| *p > alone);
+        let rises: Vec<u64> = match self.windows {
+            None => self.higher.iter().flat_map(|class| class.rises(end)).collect(),
+            // Frames of the others may come at any place of the windows.
+            Some(_) => vec![end],
+        };
         let wait = |p: u64| {
-            let credit = (others(p) * rate).checked_sub((rate - idle) * u128::from(p))?;
+            // With windows, the most others at the end, and the least time.
+            let from = if self.windows.is_some() { alone } else { p };
+            let credit = (others(p)? * rate).checked_sub((rate - idle) * u128::from(from))?;
             u64::try_from(credit.div_ceil(idle)).ok()
         };
-        Some(rises.filter_map(wait).fold(alone, u64::max))
+        let later = rises.into_iter().filter(|p| *p > alone);
+        Some(later.filter_map(wait).fold(alone, u64::max))
+    }
+
+    /// The most time that other classes send while the gate of the class is open for `p`.
+    fn others(&self, p: u64) -> Option<u64> {
+        let Some(windows) = &self.windows else {
+            return self.block.checked_add(self.higher(p));
+        };
+        // Each window may begin behind a frame of another class, and end with a guard band, in which
+        // credit may rise.
+        let shortest = windows.spans.iter().map(|(from, to)| to - from).min()?;
+        let idle = self.block.checked_add(windows.margin)?;
+        let blocks = idle.checked_mul(p / shortest.max(1) + 2)?;
+        let wall = windows.serve(p, 0)?;
+        let mut waiting = self.clone();
+        waiting.higher.iter_mut().for_each(|class| class.before = class.before.max(class.wait));
+        blocks.checked_add(waiting.higher(wall))
     }
 
     /// The longest time from the begin of the busy period until work of the class `before` a frame
@@ -448,6 +481,10 @@ impl Class {
             let time = demand.checked_add(self.blocked(credit)?);
             return time.filter(|time| *time < LIMIT);
         }
+        let most = match &self.credit {
+            Some(credit) => self.blocked(credit).map_or(u64::MAX, |wait| demand.saturating_add(wait)),
+            None => u64::MAX,
+        };
         let mut time = demand;
         loop {
             let need = demand.saturating_add(self.higher(time));
@@ -455,7 +492,8 @@ impl Class {
                 None => need.saturating_add(self.block),
                 // Other frames may begin whenever credit is below 0.
                 Some(windows) if self.credit.is_some() => {
-                    windows.serve(need.saturating_add(self.block), 0)?
+                    let need = need.saturating_add(self.block).min(most);
+                    windows.serve(need, 0)?
                 }
                 Some(windows) => windows.serve(need, self.block)?,
             };

@@ -2,7 +2,7 @@
 
 use super::flows::{self, Flow};
 use super::ports::{self, Classes};
-use super::service::{Cap, Class, Constraint, Entering, Group, Higher, LIMIT, Load};
+use super::service::{Cap, Class, Constraint, Credit, Entering, Group, Higher, LIMIT, Load};
 use super::{arrivals::Steps, premises};
 use super::tunnels::{CommandBound, Tunnels};
 use plan::Planned;
@@ -79,6 +79,14 @@ struct State {
     delay: Option<u64>,
     /// The most bytes of the class in the queue.
     backlog: Option<u64>,
+    /// The credit-based shaper of the class, with the range of its credit.
+    credit: Option<Credit>,
+    /// That of the previous port.
+    shaped: Option<Credit>,
+}
+
+fn at_before(hops: &[flows::Hop], at: usize) -> usize {
+    hops[at].before[0]
 }
 
 pub(super) struct Solver<'a> {
@@ -182,9 +190,11 @@ impl<'a> Solver<'a> {
         for number in 0..self.flows.len() {
             for at in 0..self.flows[number].hops.len() {
                 let (since, entry) = self.entry(number, at);
+                let before = self.flows[number].hops[at].before.first();
+                let shaped = before.and_then(|before| self.states[number][*before].credit);
                 let state = &mut self.states[number][at];
-                if (&state.since, state.entry) != (&since, entry) {
-                    (state.since, state.entry) = (since, entry);
+                if (&state.since, state.entry, state.shaped) != (&since, entry, shaped) {
+                    (state.since, state.entry, state.shaped) = (since, entry, shaped);
                     changed.push(self.flows[number].hops[at].port);
                 }
             }
@@ -448,12 +458,17 @@ impl<'a> Solver<'a> {
                 .filter(|(flow, at)| self.flows[*flow].hops[*at].class == class)
                 .collect();
             let mut delays = self.delays(&classes, class, &hops);
-            let early = !classes.is_cut(class) && self.starts_early(port, &classes, &hops);
-            if let (Some(whole), Ok(delays), true) = (&whole, &mut delays, early)
-                && let Ok(others) = self.delays(whole, class, &hops)
-            {
+            let early = self.starts_early(port, &classes, &hops);
+            if let (true, Ok(delays)) = (early, &mut delays) {
+                let others = match &whole {
+                    Some(whole) if !classes.is_cut(class) => self.delays(whole, class, &hops).ok(),
+                    _ => None,
+                };
+                let others = others.unwrap_or_else(|| delays.clone());
+                // A request to verify, and an answer.
+                let packets = 2 * classes.work(PREAMBLE + MINIMUM + GAP);
                 let both = delays.iter_mut().zip(others);
-                both.for_each(|(one, other)| *one = (*one).max(other));
+                both.for_each(|(one, other)| *one = (*one).max(other) + packets);
             }
             classes.waits[class] = match &delays {
                 Ok(delays) => delays.iter().copied().max().unwrap_or(0),
@@ -471,9 +486,11 @@ impl<'a> Solver<'a> {
             match delays {
                 Ok(delays) => {
                     self.why.remove(&(port, class));
+                    let credit = classes.range(class);
                     for ((flow, at), delay) in hops.into_iter().zip(delays) {
                         let state = &mut self.states[flow][at];
                         (state.delay, state.backlog) = (Some(delay), backlog);
+                        state.credit = credit;
                     }
                 }
                 Err(why) => {
@@ -510,8 +527,8 @@ impl<'a> Solver<'a> {
         own.is_some_and(|own| !own.verify.enabled || answers)
     }
 
-    /// Whether express frames may meet whole frames that began before the ports had verified
-    /// preemption.
+    /// Whether frames may meet packets of the MAC, and whole frames that began before the ports had
+    /// verified preemption.
     fn starts_early(
         &self,
         port: CableEnd,
@@ -529,7 +546,11 @@ impl<'a> Solver<'a> {
             // A frame, and a packet of the MAC.
             rate.duration(longest).as_ps() + self.network.cables[cable].propagation.as_ps()
         };
-        let verified = 2 * exchange(port) + exchange(other);
+        let tries = match self.preempts(port) {
+            true => 0,
+            false => u64::from(preemption.verify.attempts) * preemption.verify.time.as_ps(),
+        };
+        let verified = tries + 2 * exchange(port) + exchange(other);
         let starts = hops.iter().filter_map(|(flow, at)| {
             let start = self.network.stream(self.flows[*flow].stream?).start.as_ps();
             Some(start.saturating_add(self.states[*flow][*at].entry.0))
@@ -586,31 +607,32 @@ impl<'a> Solver<'a> {
             match from.is_empty() {
                 true => load.groups.push(Group {
                     flows: vec![self.entering(classes, (*flow, *at))],
-                    cap: None,
+                    caps: Vec::new(),
                 }),
                 false => groups.entry(from).or_default().push((*flow, *at)),
             }
         }
         let ats = matches!(classes.config.classes[class].algorithm, Algorithm::Ats(_));
         for (from, flows) in groups {
-            let cap = match from.as_slice() {
-                [from] if !ats => Some(self.cap(classes, *from, port, class, &flows)),
-                _ => None,
+            let caps = match from.as_slice() {
+                [from] if !ats => self.caps(classes, *from, port, class, &flows),
+                _ => Vec::new(),
             };
             let flows = flows.iter().map(|hop| self.entering(classes, *hop)).collect();
-            load.groups.push(Group { flows, cap });
+            load.groups.push(Group { flows, caps });
         }
         load
     }
 
-    fn cap(
+    /// The limits of the line of a reception port, and of its shaper if it has one.
+    fn caps(
         &self,
         classes: &Classes<'_>,
         from: CableEnd,
         port: CableEnd,
         class: usize,
         flows: &[(usize, usize)],
-    ) -> Cap {
+    ) -> Vec<Cap> {
         let network = self.network;
         let before = ports::per_byte(network.port(from), self.rate_steps(from));
         let mut cap = Cap { largest: [0; 2], rate: [0; 2], per: 1, slack: 0 };
@@ -640,7 +662,29 @@ impl<'a> Solver<'a> {
         let propagation = network.cables[cable].propagation.as_ps();
         cap.slack = (longest - least).max(travel.saturating_sub(propagation + longest));
         cap.slack += longest - least;
-        cap
+        let credit = self.states[flow][at].shaped.filter(|_| {
+            let class = self.flows[flow].hops[first].class;
+            flows.iter().all(|(flow, at)| {
+                let hops = &self.flows[*flow].hops;
+                hops[at_before(hops, *at)].class == class
+            })
+        });
+        let shaped = credit.map(|credit| {
+            let (idle, rate) = credit.slope;
+            let scaled = |by: u64, ratio: u64| {
+                let product = u128::from(by) * u128::from(ratio);
+                u64::try_from(product.div_ceil(u128::from(cap.per))).unwrap_or(u64::MAX)
+            };
+            let share = |ratio: u64| {
+                (u128::from(ratio) * u128::from(idle)).div_ceil(u128::from(rate)) as u64
+            };
+            let largest =
+                [0, 1].map(|at| scaled(credit.range, cap.rate[at]).saturating_add(cap.largest[at]));
+            // Ends of frames are apart by as much as their begins and one frame.
+            let slack = cap.slack + cap.largest[0];
+            Cap { largest, rate: cap.rate.map(share), per: cap.per, slack }
+        });
+        [Some(cap), shaped].into_iter().flatten().collect()
     }
 
     fn entering(&self, classes: &Classes<'_>, (flow, at): (usize, usize)) -> Entering {
