@@ -607,6 +607,27 @@ impl Class {
         }
     }
 
+    /// The longest time for which anything but the `own` work of a flow keeps its frames waiting,
+    /// while that work is sent. `None`: unbounded, or frames in flight have no limit.
+    pub fn interference(&self, own: u64) -> Option<u64> {
+        let measure = self.measure();
+        let flows = || self.own.groups.iter().flat_map(|group| &group.flows);
+        let longest = flows().map(|flow| flow.line / flow.pieces.max(1)).max().unwrap_or(0);
+        let mut delay = 0;
+        loop {
+            let mut ahead = 0u64;
+            for flow in flows() {
+                let frames = flow.frames(delay).into_iter().chain(flow.in_flight).min()?;
+                ahead = ahead.checked_add(frames.checked_mul(flow.of(measure))?)?;
+            }
+            let next = self.start_behind(ahead, delay)?.checked_add(longest)?;
+            if next <= delay {
+                return Some(delay.saturating_sub(own));
+            }
+            delay = (next < LIMIT).then_some(next)?;
+        }
+    }
+
     /// The longest time until a frame starts behind work `ahead` of its class that waits, if it
     /// starts after `delay` at the earliest.
     fn start_behind(&self, ahead: u64, delay: u64) -> Option<u64> {

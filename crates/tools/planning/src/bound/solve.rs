@@ -5,6 +5,7 @@ use super::ports::{self, Classes};
 use super::service::{Cap, Class, Constraint, Credit, Entering, Group, Higher, LIMIT, Load};
 use super::{arrivals::Steps, premises};
 use super::tunnels::{CommandBound, Tunnels};
+use crate::commands::probe::Wire;
 use plan::Planned;
 use sim::ethernet::bridge::Mode;
 use sim::ethernet::frame::{GAP, HEADER, MINIMUM, PREAMBLE, TAG};
@@ -79,6 +80,8 @@ struct State {
     delay: Option<u64>,
     /// The most bytes of the class in the queue.
     backlog: Option<u64>,
+    /// Of commands: the longest time for which other frames and gates keep them waiting here.
+    interference: Option<u64>,
     /// The credit-based shaper of the class, with the range of its credit.
     credit: Option<Credit>,
     /// That of the previous port.
@@ -87,6 +90,15 @@ struct State {
 
 fn at_before(hops: &[flows::Hop], at: usize) -> usize {
     hops[at].before[0]
+}
+
+/// How much longer the frames of a command take than through a quiet network, in picoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extra {
+    /// Because of all other frames.
+    pub sum: u64,
+    /// Because of the frames of other flows.
+    pub others: u64,
 }
 
 pub(super) struct Solver<'a> {
@@ -487,6 +499,10 @@ impl<'a> Solver<'a> {
                 Ok(delays) => {
                     self.why.remove(&(port, class));
                     let credit = classes.range(class);
+                    for (flow, at) in &hops {
+                        self.states[*flow][*at].interference =
+                            self.interference(&classes, class, (*flow, *at), &hops);
+                    }
                     for ((flow, at), delay) in hops.into_iter().zip(delays) {
                         let state = &mut self.states[flow][at];
                         (state.delay, state.backlog) = (Some(delay), backlog);
@@ -781,6 +797,30 @@ impl<'a> Solver<'a> {
         waits.into_iter().zip(&lines).map(end).collect()
     }
 
+    /// See [`Class::interference`].
+    fn interference(
+        &self,
+        classes: &Classes<'_>,
+        class: usize,
+        (flow, at): (usize, usize),
+        hops: &[(usize, usize)],
+    ) -> Option<u64> {
+        self.flows[flow].command?;
+        let entering = self.entering(classes, (flow, at));
+        let own = entering.in_flight?.checked_mul(entering.line)?;
+        let machine = classes.class(class).ok()?;
+        if matches!(self.flows[flow].hops[at].port, CableEnd::Bridge(..)) {
+            return machine.interference(own);
+        }
+        let place = hops.iter().position(|hop| *hop == (flow, at))?;
+        let flows = hops.iter().map(|(flow, _)| *flow).collect();
+        let delays = hops.iter().map(|(flow, at)| self.states[*flow][*at].delay);
+        let wait = delays.map(|delay| delay.unwrap_or(LIMIT)).max()?;
+        let load = machine.own.clone();
+        let alone = self.alone(classes, (&machine, &load), (place, wait), flows);
+        alone.interference(own)
+    }
+
     /// The longest frame of a tunnel, and the frames of a ring.
     fn turn(&self, flow: usize, classes: &Classes<'_>) -> (u64, u64) {
         let flow = &self.flows[flow];
@@ -795,7 +835,7 @@ impl<'a> Solver<'a> {
         classes: &Classes<'_>,
         (machine, own): (&Class, &Load),
         (at, wait): (usize, u64),
-        mut others: Vec<usize>,
+        others: Vec<usize>,
     ) -> Result<u64, String> {
         let (flow, hop) = (&self.flows[others[at]], &self.flows[others[at]].hops[0]);
         let shortest = flow.on_line(self.network, hop.port)[1];
@@ -803,25 +843,35 @@ impl<'a> Solver<'a> {
             Some(_) => (0, 0),
             None => (classes.work(shortest + GAP), classes.counted(hop.class, shortest)),
         };
-        others.remove(at);
-        let mut machine = machine.clone();
-        let mut groups = own.groups.clone();
-        let only = groups.remove(at);
-        machine.own = Load { groups: vec![only] };
+        let machine = self.alone(classes, (machine, own), (at, wait), others);
+        let waits = machine.delays(&[line]).ok_or_else(|| self.unbounded(&machine))?;
+        Ok(waits[0])
+    }
+
+    /// A class of a station with flow `at` of `flows` alone, and the other flows as interference.
+    fn alone(
+        &self,
+        classes: &Classes<'_>,
+        (machine, own): (&Class, &Load),
+        (at, wait): (usize, u64),
+        mut flows: Vec<usize>,
+    ) -> Class {
+        let (mut machine, mut groups) = (machine.clone(), own.groups.clone());
+        flows.remove(at);
+        machine.own = Load { groups: vec![groups.remove(at)] };
         if machine.credit.is_some() || machine.windows.is_some() {
             // All frames need credit and windows, in any order.
             machine.own.groups.extend(groups);
-        } else {
-            for (group, flow) in groups.into_iter().zip(others) {
-                let tunnel = self.flows[flow].command.is_some();
-                let turns = tunnel.then(|| self.turn(flow, classes));
-                let load = Load { groups: vec![group] };
-                let (before, credit, cut) = (0, None, 0);
-                machine.higher.push(Higher { load, before, wait, credit, cut, turns });
-            }
+            return machine;
         }
-        let waits = machine.delays(&[line]).ok_or_else(|| self.unbounded(&machine))?;
-        Ok(waits[0])
+        for (group, flow) in groups.into_iter().zip(flows) {
+            let tunnel = self.flows[flow].command.is_some();
+            let turns = tunnel.then(|| self.turn(flow, classes));
+            let load = Load { groups: vec![group] };
+            let (before, credit, cut) = (0, None, 0);
+            machine.higher.push(Higher { load, before, wait, credit, cut, turns });
+        }
+        machine
     }
 
     fn unbounded(&self, machine: &Class) -> String {
@@ -889,27 +939,68 @@ impl<'a> Solver<'a> {
     ///
     /// # Errors
     /// Why there is no bound.
-    pub fn extra(&self, number: usize) -> Result<u64, String> {
+    pub fn extra(&self, number: usize) -> Result<Extra, String> {
         let flow = &self.flows[number];
         let Some(wire) = flow.command else { return Err(self.why(flow, &[])) };
-        let mut longest = 0;
+        let mut longest = Extra::default();
         for end in &flow.ends {
             let hops = self.hops_to(flow, end);
-            let mut sum = 0;
-            for (place, at) in hops.iter().enumerate() {
-                let port = flow.hops[*at].port;
-                let delay = self.states[number][*at].delay.ok_or_else(|| self.why(flow, &hops))?;
-                // The quiet network has the command's own frames at the first port, and at least the
-                // shortest one at the others.
-                let bytes = if place == 0 { wire.bytes } else { (PREAMBLE + MINIMUM) as u64 };
-                let quiet = self.network.port(port).rate.ps_per_byte() * bytes;
-                let [least, most] = self.bridge(port);
-                sum += delay.saturating_sub(quiet) + (most - least) / 2;
-            }
-            longest = longest.max(sum);
+            let by_hop = self.sum_of_delays(number, &hops, wire)?;
+            let once = self.own_work_once(number, &hops, wire);
+            let sum = once.map_or(by_hop, |(others, own)| by_hop.min(others + own));
+            let others = once.map_or(by_hop, |(others, _)| others);
+            longest.sum = longest.sum.max(sum);
+            longest.others = longest.others.max(others);
         }
         Ok(longest)
     }
+
+    /// [`Self::extra`] as the sum of the delays of all ports.
+    fn sum_of_delays(&self, number: usize, hops: &[usize], wire: Wire) -> Result<u64, String> {
+        let flow = &self.flows[number];
+        let mut sum = 0;
+        for (place, at) in hops.iter().enumerate() {
+            let port = flow.hops[*at].port;
+            let delay = self.states[number][*at].delay.ok_or_else(|| self.why(flow, hops))?;
+            // The quiet network has the command's own frames at the first port, and at least the
+            // shortest one at the others.
+            let bytes = if place == 0 { wire.bytes } else { (PREAMBLE + MINIMUM) as u64 };
+            let quiet = self.network.port(port).rate.ps_per_byte() * bytes;
+            sum += delay.saturating_sub(quiet) + self.spread(port);
+        }
+        Ok(sum)
+    }
+
+    /// [`Self::extra`] with the work of the flow itself once, at the slowest port, because its
+    /// frames keep their order: other frames and gates delay them at each port (as in "pay bursts
+    /// only once"), and the longest frame is stored at each port. `None`: unbounded.
+    fn own_work_once(&self, number: usize, hops: &[usize], wire: Wire) -> Option<(u64, u64)> {
+        let flow = &self.flows[number];
+        let commands = flow.arrivals.as_ref().ok()?.iter().map(|steps| steps.first).min()?;
+        let (mut sum, mut slowest) = (0u64, 0);
+        for (place, at) in hops.iter().enumerate() {
+            let port = flow.hops[*at].port;
+            let per_byte = ports::per_byte(self.network.port(port), self.rate_steps(port));
+            slowest = slowest.max(per_byte);
+            let stored = if place == 0 { 0 } else { flow.on_line(self.network, port)[0] + GAP };
+            let interference = self.states[number][*at].interference?;
+            sum += interference + per_byte * stored as u64 + self.spread(port);
+        }
+        Some((sum, slowest * wire.bytes * (commands - 1)))
+    }
+
+    /// The time of a byte at the slowest port of a flow.
+    pub fn slowest(&self, number: usize) -> Option<u64> {
+        let hops = self.flows[number].hops.iter();
+        hops.map(|hop| self.network.port(hop.port).rate.ps_per_byte()).max()
+    }
+
+    /// By how much a bridge may take longer than in the mean.
+    fn spread(&self, port: CableEnd) -> u64 {
+        let [least, most] = self.bridge(port);
+        (most - least) / 2
+    }
+
 
     fn listener(
         &self,

@@ -107,22 +107,61 @@ impl Tunnels {
         let total = commands.work.total;
         let media = drives.iter().map(|drive| media::span(drive, work, others, total)[0]);
         let media = media.max().unwrap_or_default();
-        let mut extra = [0, 0];
+        let (mut extra, mut others) = ([0, 0], [0, 0]);
         for link in &self.links[host] {
             let flows = link.clone()?;
             for side in [0, 1] {
-                extra[side] = extra[side].max(solver.extra(flows[side])?);
+                let more = solver.extra(flows[side])?;
+                extra[side] = extra[side].max(more.sum);
+                others[side] = others[side].max(more.others);
             }
         }
         let crossing = |up: bool| probe.legs.iter().filter(|leg| leg.up == up).count() as u64;
         let legs = extra[0] * crossing(false) + extra[1] * crossing(true);
-        let nodes = contention(config, commands, probe.legs.len() as u64);
+        let crossings = [crossing(false), crossing(true)];
+        // Without a network, all commands delay each other in the nodes.
+        let rate = |side: usize| solver.slowest(self.links[host].first()?.as_ref().ok()?[side]);
+        let wire = [0, 1].map(|side| rate(side).unwrap_or(0) * commands.wire[side].bytes);
+        let crossings = if probe.legs.is_empty() { [1, 1] } else { crossings };
+        let nodes = contention(config, commands, crossings, wire);
+        let mut slow = 0;
+        if links_over_tcp(config) {
+            for side in [0, 1] {
+                let own = probe.legs.iter().filter(|leg| leg.up == (side == 1));
+                let waiting = own.map(|leg| leg.bytes).sum::<u64>() * commands.work.in_flight();
+                let rounds = slow_start(waiting, probe.booted[side]);
+                let trip = least_trip(probe).as_ps() + others[0] + others[1];
+                // The windows of all rounds together are less than twice the bytes.
+                slow += rounds * trip + rounds.min(1) * extra[side].saturating_sub(others[side]);
+            }
+        }
+        let legs = legs + slow;
         if std::env::var_os("DEBUG_LEGS").is_some() {
             eprintln!("{} nodes {:?} media {:?} legs {:?} contention {} extra {:?} wire {:?} least {:?}", kind.name(), probe.nodes, media, probe.legs, nodes/1000, extra.map(|e| e/1000), commands.wire, commands.least);
             for link in &self.links[host] { for flow in link.clone()? { solver.debug(flow); } }
         }
         Ok(probe.nodes + media + Duration::from_ps(legs + nodes))
     }
+}
+
+fn links_over_tcp(config: &HostConfig) -> bool {
+    config.links().iter().any(|link| matches!(link.transport, TransportConfig::Tcp(_)))
+}
+
+/// The first bytes that smoltcp sends before an acknowledgement.
+const FIRST_WINDOW: u64 = 2_048;
+
+/// The round trips until TCP's window, which has grown by `booted` bytes, holds `waiting` bytes: it
+/// doubles in each.
+fn slow_start(waiting: u64, booted: u64) -> u64 {
+    let windows = std::iter::successors(Some(FIRST_WINDOW + booted), |window| Some(window * 2));
+    windows.take_while(|window| *window < waiting).count() as u64
+}
+
+/// A round trip of the quiet network at most: the time of all nodes.
+fn least_trip(probe: &crate::commands::probe::Probe) -> Duration {
+    let pauses = probe.legs.iter().map(|leg| leg.after.as_ps());
+    probe.nodes - Duration::from_ps(pauses.sum::<u64>().min(probe.nodes.as_ps()))
 }
 
 /// The kinds of commands that a host sends, as far as its workload says.
@@ -169,26 +208,36 @@ fn direction(
     flows::between(wiring, format!("tunnel of {host}"), stations, priority, (longest, command))
 }
 
-/// How long the other commands of a host delay a command in the nodes.
-fn contention(config: &HostConfig, commands: &HostCommands, legs: u64) -> u64 {
+/// How long the other commands of a host delay a command in its nodes, beyond the time for which
+/// they delay it on the wire: commands pass processor, PCIe links and wire in order, so that each
+/// other command delays it at one of them (J. Jayachandran and T. Abdelzaher, "A Delay Composition
+/// Theorem for Real-Time Pipelines", ECRTS 2007), in each of the `legs`.
+fn contention(
+    config: &HostConfig,
+    commands: &HostCommands,
+    legs: [u64; 2],
+    wire: [u64; 2],
+) -> u64 {
     let [depth, jobs] = commands.work.depth;
-    let (submit, complete) = (config.software.submit.as_ps(), config.software.complete.as_ps());
-    // In front of the submission, and of the completion.
-    let cpu = (depth - 1) * (submit.max(complete) + submit + complete);
-    let bytes = commands.wire.iter().map(|wire| wire.bytes).max().unwrap_or(0);
-    let time = |link: &LinkConfig| {
-        Rate::new(link.generation, link.width).duration(bytes as usize).as_ps()
-    };
+    let software = config.software.submit.as_ps() + config.software.complete.as_ps();
+    let cpu = software.max(config.root.memory_read.as_ps());
     let links = config.links();
-    let below = links.iter().map(|link| time(link.link)).max().unwrap_or(0);
-    let others = depth * jobs - 1;
-    let pcie = others * legs * (time(&config.link) + below);
-    let memory = others * legs * config.root.memory_read.as_ps();
     let drives = config.drives();
     let stream = drives.iter().map(|drive| match drive.timing.stream_rate {
         0 => 0,
         rate => commands.work.bytes as u64 * 1_000_000 / (rate / 1_000_000).max(1),
     });
-    let stream = others * stream.max().unwrap_or(0);
-    cpu + pcie + memory + stream
+    let stream = stream.max().unwrap_or(0);
+    let others = depth * jobs - 1;
+    let mut sum = 0;
+    for side in [0, 1] {
+        let bytes = commands.wire[side].bytes as usize;
+        let time = |link: &LinkConfig| {
+            Rate::new(link.generation, link.width).duration(bytes).as_ps()
+        };
+        let below = links.iter().map(|link| time(link.link)).max().unwrap_or(0);
+        let stage = cpu.max(time(&config.link)).max(below).max(stream);
+        sum += legs[side] * others * stage.saturating_sub(wire[side]);
+    }
+    sum
 }

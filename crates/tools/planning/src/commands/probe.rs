@@ -62,6 +62,8 @@ pub struct Probe {
     /// The frames of a command on the wire, host to device node and back, each TLP in a frame of its
     /// own.
     pub wire: [Wire; 2],
+    /// Bytes of tunnel frames down and up before the first command, by which TCP opens its windows.
+    pub booted: [u64; 2],
 }
 
 #[derive(Debug, Default)]
@@ -124,7 +126,12 @@ pub fn run(config: &Config, host: usize, command: (Kind, usize)) -> Result<Probe
     let drive = config.hosts[host].drives()[0];
     let [_, shortest] = super::media::span(drive, command, 0, Some(0));
     let least = nodes.min().unwrap_or_default() + shortest;
-    Ok(Probe { legs: legs(&seen), nodes: longest, least, wire: per_command(&alone) })
+    let first = seen.commands.first().map_or(Instant::ZERO, |record| record.since);
+    let booted = [false, true].map(|up| {
+        let before = seen.tunnel.iter().filter(|(at, way, ..)| *at < first && *way == up);
+        before.map(|(.., bytes)| bytes).sum()
+    });
+    Ok(Probe { legs: legs(&seen), nodes: longest, least, wire: per_command(&alone), booted })
 }
 
 fn simulate(config: &Config) -> Result<Seen, String> {
