@@ -1,6 +1,6 @@
 //! The classes of a port: what delays their frames, from the configuration of the port.
 
-use super::service::{Class, Credit, Higher, LIMIT, Load, Windows};
+use super::service::{Class, Credit, Higher, LIMIT, Load, Open, Windows};
 use sim::ethernet::frame::{FCS, GAP, HEADER, MINIMUM, PREAMBLE, TAG};
 use sim::ethernet::port::{Algorithm, Config, Counted, Guard, RateStep};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
@@ -218,6 +218,14 @@ impl Classes<'_> {
         Ok(holds.open.iter().map(span).filter(|(from, to)| from < to).collect())
     }
 
+    fn open(&self, gate: &CycleWindows, class: usize) -> Open {
+        let spans = gate.open.iter().map(|(from, to)| (from.as_ps(), to.as_ps())).collect();
+        // A frame that was cut may end after its window.
+        let longest = if self.is_cut(class) { self.longest[class] } else { 0 } + GAP;
+        let (cycle, longest) = (gate.cycle.as_ps(), self.work(longest));
+        Open { cycle: cycle - cycle * self.drift / 1_000_000, spans, longest }
+    }
+
     fn longest_hold(&self) -> Result<u64, String> {
         Ok(self.holds()?.iter().map(|(from, to)| to - from).max().unwrap_or(0))
     }
@@ -352,6 +360,7 @@ impl Classes<'_> {
                 wait: self.waits[other].min(LIMIT),
                 credit: self.range(other),
                 cut,
+                open: self.gate(other)?.map(|gate| self.open(&gate, other)),
                 turns: None,
             });
         }

@@ -240,6 +240,8 @@ pub struct Higher {
     pub credit: Option<Credit>,
     /// The time that each frame costs by cutting a preemptable frame in two.
     pub cut: u64,
+    /// The windows of its gate; `None`: always open.
+    pub open: Option<Open>,
     /// If the flow takes turns with the flow under analysis: its longest frame, and the frames that
     /// go before the first turn.
     pub turns: Option<(u64, u64)>,
@@ -289,7 +291,8 @@ impl Higher {
         };
         let arrives = self.load.work(t_all).min(self.in_turn(own));
         let passes = self.credit.map_or(u64::MAX, |credit| credit.passes(t));
-        arrives.min(passes).saturating_add(cuts)
+        let open = self.open.as_ref().map_or(u64::MAX, |open| open.most(t));
+        arrives.min(passes).min(open).saturating_add(cuts)
     }
 
     fn rises(&self, until: u64) -> impl Iterator<Item = u64> {
@@ -298,9 +301,45 @@ impl Higher {
     }
 
     fn rate(&self) -> f64 {
+        let open = self.open.as_ref().map_or(1.0, |open| {
+            let windows = open.spans.len() as u64;
+            let sum: u64 = open.spans.iter().map(|(from, to)| to - from).sum();
+            (sum + windows * open.longest) as f64 / open.cycle as f64
+        });
         let frames = self.load.groups.iter().flat_map(|group| &group.flows);
         let cuts: f64 = frames.map(|flow| flow.rate() * self.cut as f64).sum();
-        self.load.rate(Measure::Line) + if self.cut > 0 { cuts } else { 0.0 }
+        self.load.rate(Measure::Line).min(open) + if self.cut > 0 { cuts } else { 0.0 }
+    }
+}
+
+/// The time for which a gate is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// Length of the cycle.
+    pub cycle: u64,
+    /// Start and end of each window, in order; the last end may be after the cycle.
+    pub spans: Vec<(u64, u64)>,
+    /// The longest frame, with its gap, which may end after a window.
+    pub longest: u64,
+}
+
+impl Open {
+    /// The most work in a time `t`.
+    fn most(&self, t: u64) -> u64 {
+        let sum: u64 = self.spans.iter().map(|(from, to)| to - from).sum();
+        let (cycles, rest) = (t / self.cycle, t % self.cycle);
+        let from = |at: usize| {
+            let begin = self.spans[at].0;
+            let next = (at..).map(|index| {
+                let shift = self.cycle * (index / self.spans.len()) as u64;
+                let (from, to) = self.spans[index % self.spans.len()];
+                (from + shift - begin, to + shift - begin)
+            });
+            next.take_while(|(from, _)| *from < rest).map(|(from, to)| to.min(rest) - from).sum()
+        };
+        let most: u64 = (0..self.spans.len()).map(from).max().unwrap_or(0);
+        let windows = self.spans.len() as u64 * (cycles + 1) + 1;
+        (cycles * sum).saturating_add(most).saturating_add(windows.saturating_mul(self.longest))
     }
 }
 

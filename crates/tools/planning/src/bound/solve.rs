@@ -868,8 +868,8 @@ impl<'a> Solver<'a> {
             let tunnel = self.flows[flow].command.is_some();
             let turns = tunnel.then(|| self.turn(flow, classes));
             let load = Load { groups: vec![group] };
-            let (before, credit, cut) = (0, None, 0);
-            machine.higher.push(Higher { load, before, wait, credit, cut, turns });
+            let (before, credit, cut, open) = (0, None, 0, None);
+            machine.higher.push(Higher { load, before, wait, credit, cut, open, turns });
         }
         machine
     }

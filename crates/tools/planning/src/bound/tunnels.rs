@@ -203,6 +203,14 @@ fn direction(
             let (first, each) = (first + jobs, jobs);
             steps.push(Steps { first, each, interval: interval.as_ps().max(1), late: 0 });
         }
+        // At most one command passes while the line carries its data, beside those in flight.
+        let stations = link.transport.stations().map(|(stations, _)| stations);
+        let port = stations.map(|[host, _]| &wiring.network.stations[host].ports[0]);
+        let data = port.map(|port| port.rate.ps_per_byte() * commands.work.bytes as u64);
+        if let Some(data) = data {
+            let interval = data / commands.work.kinds.len().max(1) as u64;
+            steps.push(Steps { first: first + 1, each: 1, interval, late: 0 });
+        }
         (steps, commands.wire[side])
     });
     flows::between(wiring, format!("tunnel of {host}"), stations, priority, (longest, command))
