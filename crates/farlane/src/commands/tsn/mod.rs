@@ -1,6 +1,7 @@
 //! `farlane tsn`: guarantees and configuration of a network.
 
 mod bound;
+mod schedule;
 
 use super::Failure;
 use clap::Subcommand;
@@ -15,11 +16,13 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Bound(bound::Args),
+    Schedule(schedule::Args),
 }
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Bound(args) => bound::run(args),
+        Command::Schedule(args) => schedule::run(args),
     }
 }

@@ -23,5 +23,5 @@ mod solve;
 mod tunnels;
 
 
-pub use solve::{Bounds, HopBound, ListenerBound, StreamBound, bound};
+pub use solve::{Bounds, HopBound, ListenerBound, StreamBound, bound, bound_with, known_commands};
 pub use tunnels::CommandBound;

@@ -5,6 +5,7 @@ use super::ports::{self, Classes};
 use super::service::{Cap, Class, Constraint, Credit, Entering, Group, Higher, LIMIT, Load};
 use super::{arrivals::Steps, premises};
 use super::tunnels::{CommandBound, Tunnels};
+use crate::commands::HostCommands;
 use crate::commands::probe::Wire;
 use plan::Planned;
 use sim::ethernet::bridge::Mode;
@@ -118,13 +119,23 @@ pub(super) struct Solver<'a> {
 
 /// The guaranteed latencies of a plan.
 pub fn bound(planned: &Planned) -> Bounds {
+    bound_with(planned, &known_commands(planned))
+}
+
+/// The commands of each host of a plan, found by simulations; they do not depend on gates.
+pub fn known_commands(planned: &Planned) -> Vec<Result<HostCommands, String>> {
+    (0..planned.config.hosts.len()).map(|host| HostCommands::new(planned, host)).collect()
+}
+
+/// [`bound`], with the commands of each host.
+pub fn bound_with(planned: &Planned, commands: &[Result<HostCommands, String>]) -> Bounds {
     let network = &planned.config.network;
     let wiring = network.wiring();
     let drift = premises::drift(network);
     let stream = |(name, id): &(String, StreamId)| flows::of_stream(&wiring, name, *id, drift);
     let streams: Vec<Result<Flow, String>> = planned.streams.iter().map(stream).collect();
     let mut known: Vec<Flow> = streams.iter().filter_map(|flow| flow.clone().ok()).collect();
-    let tunnels = Tunnels::new(planned, &wiring, &mut known);
+    let tunnels = Tunnels::new(planned, &wiring, commands, &mut known);
     let mut solver = Solver::new(planned, &wiring, &known, drift);
     let settled = solver.run();
     let mut next = 0..known.len();

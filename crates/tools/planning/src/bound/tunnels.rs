@@ -25,20 +25,23 @@ pub struct CommandBound {
 }
 
 /// The flows of the tunnels of all hosts.
-pub(super) struct Tunnels {
+pub(super) struct Tunnels<'a> {
     /// For each host its commands, or why they are unknown.
-    hosts: Vec<Result<HostCommands, String>>,
+    hosts: &'a [Result<HostCommands, String>],
     /// For each host and link the flows down and up, or why there are none.
     links: Vec<Vec<Result<[usize; 2], String>>>,
 }
 
-impl Tunnels {
+impl<'a> Tunnels<'a> {
     /// Adds the flows of all tunnels and of all flows over TCP.
-    pub fn new(planned: &Planned, wiring: &Wiring<'_>, flows: &mut Vec<Flow>) -> Self {
-        let hosts: Vec<Result<HostCommands, String>> =
-            (0..planned.config.hosts.len()).map(|host| HostCommands::new(planned, host)).collect();
+    pub fn new(
+        planned: &Planned,
+        wiring: &Wiring<'_>,
+        hosts: &'a [Result<HostCommands, String>],
+        flows: &mut Vec<Flow>,
+    ) -> Self {
         let mut links = Vec::new();
-        for (number, (host, commands)) in planned.config.hosts.iter().zip(&hosts).enumerate() {
+        for (number, (host, commands)) in planned.config.hosts.iter().zip(hosts).enumerate() {
             let drives = host.drives().len();
             let of_link = |link: TunnelLink<'_>| {
                 let mut add = |side: usize| {

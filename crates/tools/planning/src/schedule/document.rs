@@ -1,0 +1,217 @@
+//! Schedules as a document, as text and as a part of a plan.
+
+use super::help::Help;
+use super::verify::Longest;
+use super::{Found, Missed};
+use crate::bound::Bounds;
+use plan::Planned;
+use report::Align::{Left, Right};
+use report::Table;
+use schemars::JsonSchema;
+use serde::Serialize;
+use sim::network::CableEnd;
+use std::fmt::Write;
+
+/// Lists for the gates of a plan, and what they bring (`farlane tsn schedule --json`).
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct ScheduleReport {
+    /// Version of this format.
+    pub schema: u32,
+    /// The plan's file.
+    pub plan: String,
+    /// Whether the bounds of all commands and streams are below their deadlines.
+    pub feasible: bool,
+    /// How commands and other classes share the line.
+    pub share: String,
+    /// Candidates that the search tried.
+    pub tried: usize,
+    /// The commands of each host.
+    pub commands: Vec<ScheduledCommand>,
+    /// Deadlines that the bounds miss.
+    pub missed: Vec<MissedRow>,
+    /// Changes of the plan with which lists meet all deadlines.
+    pub help: Vec<HelpRow>,
+    /// The lists. Ports that are not here have no gates.
+    pub schedules: Vec<PortSchedule>,
+}
+
+/// The commands of a kind, before and after.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct ScheduledCommand {
+    /// Name of the host.
+    pub host: String,
+    /// `read` or `write`.
+    pub kind: &'static str,
+    /// With the lists of the plan.
+    pub before: CommandFigures,
+    /// With the lists of this document.
+    pub after: CommandFigures,
+}
+
+/// Latencies of a kind of command.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct CommandFigures {
+    /// The guaranteed latency; null if there is none.
+    pub bound_ns: Option<u64>,
+    /// The longest simulated latency; null without commands.
+    pub simulated_max_ns: Option<u64>,
+}
+
+/// A deadline that a bound misses.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct MissedRow {
+    /// The command or stream.
+    pub name: String,
+    /// The deadline.
+    pub deadline_ns: u64,
+    /// The bound; null if there is none.
+    pub bound_ns: Option<u64>,
+    /// Why there is no bound.
+    pub why: Option<String>,
+}
+
+/// A change of the plan.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct HelpRow {
+    /// The change, as for `--set`.
+    pub set: String,
+    /// What it is.
+    pub what: &'static str,
+}
+
+/// The list of a port.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct PortSchedule {
+    /// The node.
+    pub node: String,
+    /// The node at the other end of the cable.
+    pub peer: String,
+    /// Length of the cycle.
+    pub cycle_ns: u64,
+    /// The entries: operation, open gates in hexadecimal, interval, as in a plan.
+    pub entries: Vec<String>,
+}
+
+fn figures(bounds: &Bounds, longest: &Longest, planned: &Planned, at: usize) -> CommandFigures {
+    let command = &bounds.commands[at];
+    let host = planned.hosts.iter().position(|host| *host == command.host).unwrap_or(0);
+    CommandFigures {
+        bound_ns: command.bound.as_ref().ok().map(|bound| bound.as_ps().div_ceil(1000)),
+        simulated_max_ns: longest.get(&(host, command.kind)).map(|longest| longest.as_ns()),
+    }
+}
+
+impl From<&Missed> for MissedRow {
+    fn from(missed: &Missed) -> Self {
+        Self {
+            name: missed.name.clone(),
+            deadline_ns: missed.deadline.as_ns(),
+            bound_ns: missed.bound.as_ref().ok().map(|bound| bound.as_ps().div_ceil(1000)),
+            why: missed.bound.as_ref().err().cloned(),
+        }
+    }
+}
+
+impl ScheduleReport {
+    /// The document of a search.
+    pub fn new(
+        plan: String,
+        planned: &Planned,
+        (bounds, longest): (&Bounds, &Longest),
+        (found, after): (&Found, &Longest),
+        help: &[Help],
+    ) -> Self {
+        let commands = (0..bounds.commands.len()).map(|at| ScheduledCommand {
+            host: bounds.commands[at].host.clone(),
+            kind: bounds.commands[at].kind.name(),
+            before: figures(bounds, longest, planned, at),
+            after: figures(&found.bounds, after, planned, at),
+        });
+        let wiring = planned.config.network.wiring();
+        let name = |end: CableEnd| match end {
+            CableEnd::Station(station, _) => planned.stations[station].clone(),
+            CableEnd::Bridge(bridge, _) => planned.bridges[bridge].clone(),
+        };
+        let schedules = found.lists.iter().map(|(port, list)| {
+            let entry = |entry: &tsn::Entry| {
+                let letter = entry.operation.letter();
+                format!("{letter} {:02x} {}", entry.states.0, entry.interval.exact())
+            };
+            PortSchedule {
+                node: name(*port),
+                peer: wiring.across(*port).map_or_else(String::new, |(_, end)| name(end)),
+                cycle_ns: list.cycle_time().as_ns(),
+                entries: list.entries().iter().map(entry).collect(),
+            }
+        });
+        Self {
+            schema: 1,
+            plan,
+            feasible: found.missed.is_empty(),
+            share: found.share.clone(),
+            tried: found.tried,
+            commands: commands.collect(),
+            missed: found.missed.iter().map(MissedRow::from).collect(),
+            help: help.iter().map(|one| HelpRow { set: one.set.clone(), what: one.what }).collect(),
+            schedules: schedules.collect(),
+        }
+    }
+
+    /// The report for people.
+    pub fn text(&self) -> String {
+        let us = |ns: Option<u64>| ns.map_or_else(|| "none".into(), |ns| format!("{:.1}", ns as f64 / 1e3));
+        let columns = [
+            ("host", Left),
+            ("command", Left),
+            ("bound us", Right),
+            ("simulated us", Right),
+            ("scheduled: bound us", Right),
+            ("simulated us", Right),
+        ];
+        let mut table = Table::new(&columns);
+        for command in &self.commands {
+            let ScheduledCommand { host, kind, before, after } = command;
+            table.row(vec![
+                host.clone(),
+                (*kind).to_owned(),
+                us(before.bound_ns),
+                us(before.simulated_max_ns),
+                us(after.bound_ns),
+                us(after.simulated_max_ns),
+            ]);
+        }
+        let mut text = format!("{}\n", table.text());
+        let mut line = |line: String| writeln!(text, "{line}").expect("a String takes all");
+        match self.feasible {
+            true => line(format!("All deadlines are met, with {}.", self.share)),
+            false => line(format!("No list meets all deadlines. The best of {}: {}.", self.tried, self.share)),
+        }
+        for missed in &self.missed {
+            let deadline = us(Some(missed.deadline_ns));
+            let bound = us(missed.bound_ns);
+            let why = missed.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            line(format!("  {}: {bound} us of {deadline} us{why}", missed.name));
+        }
+        for help in &self.help {
+            line(format!("  would help: {} (--set {})", help.what, help.set));
+        }
+        for schedule in &self.schedules {
+            let PortSchedule { node, peer, entries, .. } = schedule;
+            line(format!("{node} to {peer}: {}", entries.join(", ")));
+        }
+        text
+    }
+
+    /// Tables of a plan with the lists: `include` them beside a plan without lists at these ports.
+    pub fn tables(&self) -> String {
+        let mut text = String::new();
+        for (number, schedule) in self.schedules.iter().enumerate() {
+            let PortSchedule { node, peer, entries, .. } = schedule;
+            let entries: Vec<String> = entries.iter().map(|entry| format!("\"{entry}\"")).collect();
+            let entries = entries.join(", ");
+            writeln!(text, "# {node} to {peer}\n[schedules.port{number}]\nentries = [{entries}]\n")
+                .expect("a String takes all");
+        }
+        text
+    }
+}

@@ -1,0 +1,206 @@
+//! Gate control lists that meet deadlines of commands and streams.
+//!
+//! - [`windows`]: the lists of a candidate: how often and for how long commands have the line;
+//! - [`verify`]: simulated latencies, by kind of command;
+//! - [`help`]: what would help if no list meets the deadlines;
+//! - [`document`]: the results.
+//!
+//! A command is sporadic: it may begin at any time, and waits for a window at each leg. So lists
+//! have several short windows a cycle. The search tries the ways to share the line, lengths and
+//! numbers of windows, the same at all ports, and then shortens windows port by port while the
+//! bounds of all commands and streams stay below their deadlines. The clocks of the ports need not
+//! agree, because the bounds hold for any offsets.
+
+pub mod document;
+pub mod help;
+pub mod verify;
+pub mod windows;
+
+use crate::bound::{Bounds, bound_with, known_commands};
+use crate::commands::{HostCommands, Kind};
+use plan::Planned;
+use sim::network::CableEnd;
+use std::collections::BTreeMap;
+use tsn::GateControlList;
+use wire::Duration;
+use windows::{Share, Window};
+
+/// The deadlines of all commands, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deadlines {
+    /// Of reads.
+    pub read: Option<Duration>,
+    /// Of writes.
+    pub write: Option<Duration>,
+}
+
+impl Deadlines {
+    fn of(self, kind: Kind) -> Option<Duration> {
+        match kind {
+            Kind::Read => self.read,
+            Kind::Write => self.write,
+        }
+    }
+}
+
+/// What the search may use.
+pub struct Limits<'a> {
+    /// Whether the time of the search is over.
+    pub is_over: &'a dyn Fn() -> bool,
+    /// Times of lists are multiples of this.
+    pub grain: Duration,
+    /// The most entries of a list.
+    pub entries: usize,
+}
+
+/// The lists of all ports; ports without an entry have no gates.
+pub type Lists = BTreeMap<CableEnd, GateControlList>;
+
+/// The result of a search.
+pub struct Found {
+    /// The lists.
+    pub lists: Lists,
+    /// How the line is shared, in words.
+    pub share: String,
+    /// The bounds with these lists.
+    pub bounds: Bounds,
+    /// Deadlines that the bounds miss: none if the lists are feasible.
+    pub missed: Vec<Missed>,
+    /// The share of the line that commands have alone, at the port with the most.
+    pub reserved: f64,
+    /// Candidates tried.
+    pub tried: usize,
+}
+
+/// A deadline that a bound misses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Missed {
+    /// The command or stream, in words.
+    pub name: String,
+    /// The deadline.
+    pub deadline: Duration,
+    /// The bound; `Err`: why there is none.
+    pub bound: Result<Duration, String>,
+}
+
+/// How good a candidate is: the largest bound relative to its deadline if it misses any, then the
+/// longest command, then the line's share that is reserved.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+struct Score(f64, f64, f64);
+
+/// A plan in search of lists.
+pub struct Search<'a> {
+    planned: &'a Planned,
+    commands: Vec<Result<HostCommands, String>>,
+    deadlines: Deadlines,
+    ports: Vec<CableEnd>,
+}
+
+impl<'a> Search<'a> {
+    /// A search for the lists of a plan. Its present lists are ignored.
+    pub fn new(planned: &'a Planned, deadlines: Deadlines) -> Self {
+        let ports = windows::ports(planned);
+        Self { planned, commands: known_commands(planned), deadlines, ports }
+    }
+
+    /// The bounds of the plan as it is.
+    pub fn before(&self) -> Bounds {
+        bound_with(self.planned, &self.commands)
+    }
+
+    /// The deadlines that bounds miss.
+    pub fn missed(&self, bounds: &Bounds) -> Vec<Missed> {
+        let commands = bounds.commands.iter().filter_map(|command| {
+            let deadline = self.deadlines.of(command.kind)?;
+            let name = format!("{} of {}", command.kind.name(), command.host);
+            Some((name, deadline, &command.bound))
+        });
+        let network = &self.planned.config.network;
+        let streams = bounds.streams.iter().zip(&self.planned.streams).flat_map(|(bound, (_, id))| {
+            let listeners = network.stream(*id).listeners.iter().zip(&bound.listeners);
+            listeners.filter_map(|(listener, result)| {
+                let name = format!("stream {} to {}", bound.name, result.name);
+                Some((name, listener.deadline?, &result.bound))
+            })
+        });
+        let late = |(name, deadline, bound): (String, Duration, &Result<Duration, String>)| {
+            let holds = bound.as_ref().is_ok_and(|bound| *bound <= deadline);
+            (!holds).then(|| Missed { name, deadline, bound: bound.clone() })
+        };
+        commands.chain(streams).filter_map(late).collect()
+    }
+
+    fn score(&self, bounds: &Bounds, missed: &[Missed], reserved: f64) -> Score {
+        let ratio = |missed: &Missed| match &missed.bound {
+            Ok(bound) => bound.as_ps() as f64 / missed.deadline.as_ps() as f64,
+            Err(_) => 1e6,
+        };
+        let late = missed.iter().map(ratio).sum::<f64>();
+        let commands = bounds.commands.iter().map(|command| match &command.bound {
+            Ok(bound) => bound.as_ps() as f64,
+            Err(_) => 1e18,
+        });
+        Score(late, commands.fold(0.0, f64::max), reserved)
+    }
+
+    /// Searches for lists: those with the fewest missed deadlines, then the shortest commands, then
+    /// the most bandwidth left.
+    pub fn run(&self, limits: &Limits<'_>) -> Found {
+        let mut best: Option<(Score, BTreeMap<CableEnd, Window>, Found)> = None;
+        let mut tried = 0;
+        let mut attempt = |windows: BTreeMap<CableEnd, Window>, best: &mut Option<_>| {
+            let Some(found) = self.attempt(&windows) else { return false };
+            tried += 1;
+            let score = self.score(&found.bounds, &found.missed, found.reserved);
+            let better = best.as_ref().is_none_or(|(known, ..): &(Score, _, _)| score < *known);
+            if better {
+                *best = Some((score, windows, found));
+            }
+            better
+        };
+        for share in Share::ALL {
+            for window in windows::candidates(self.planned, share, limits) {
+                if (limits.is_over)() && best.is_some() {
+                    break;
+                }
+                let all = self.ports.iter().map(|port| (*port, window)).collect();
+                attempt(all, &mut best);
+            }
+        }
+        // Shorter windows where they suffice, port by port.
+        let mut step = 4;
+        while step > 0 && !(limits.is_over)() {
+            let mut any = false;
+            for port in &self.ports {
+                let Some((_, windows, _)) = &best else { break };
+                let mut windows = windows.clone();
+                let Some(shorter) = windows.get(port).and_then(|one| one.shorter(step, limits)) else {
+                    continue;
+                };
+                windows.insert(*port, shorter);
+                any |= attempt(windows, &mut best);
+                if (limits.is_over)() {
+                    break;
+                }
+            }
+            step = if any { step } else { step / 2 };
+        }
+        let (.., found) = best.expect("a plan without gates is a candidate");
+        Found { tried, ..found }
+    }
+
+    fn attempt(&self, windows: &BTreeMap<CableEnd, Window>) -> Option<Found> {
+        let mut lists = Lists::new();
+        for (port, window) in windows {
+            if let Some(list) = window.list(self.planned, *port)? {
+                lists.insert(*port, list);
+            }
+        }
+        let planned = windows::apply(self.planned, &lists);
+        let bounds = bound_with(&planned, &self.commands);
+        let missed = self.missed(&bounds);
+        let share = windows.values().next().map_or_else(String::new, Window::words);
+        let reserved = windows.values().map(Window::reserved).fold(0.0, f64::max);
+        Some(Found { lists, share, bounds, missed, reserved, tried: 0 })
+    }
+}
