@@ -1,5 +1,6 @@
 //! `farlane tsn`: guarantees and configuration of a network.
 
+mod admit;
 mod bound;
 mod schedule;
 
@@ -15,6 +16,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Admit(admit::Args),
     Bound(bound::Args),
     Schedule(schedule::Args),
 }
@@ -22,6 +24,7 @@ enum Command {
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
+        Command::Admit(args) => admit::run(args),
         Command::Bound(args) => bound::run(args),
         Command::Schedule(args) => schedule::run(args),
     }

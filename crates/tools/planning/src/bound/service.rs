@@ -10,7 +10,7 @@
 use super::arrivals::Steps;
 
 /// The longest time that counts; beyond it a class is unbounded.
-pub const LIMIT: u64 = 20_000_000_000_000;
+pub const LIMIT: u64 = 2_000_000_000_000;
 
 /// A constraint of arrivals: a staircase, and how much the delays since its place differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -899,7 +899,7 @@ impl<'a> Solver<'a> {
             );
         }
         match offered.is_finite() {
-            true => "the delay exceeds 20 s".into(),
+            true => "the delay exceeds 2 s".into(),
             false => "a flow of this or a higher class has no largest burst".into(),
         }
     }

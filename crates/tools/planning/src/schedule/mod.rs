@@ -18,7 +18,7 @@ pub mod windows;
 
 use crate::bound::{Bounds, bound_with, known_commands};
 use crate::commands::{HostCommands, Kind};
-use plan::Planned;
+use plan::{Bound as Required, Planned, Requirement, Subject};
 use sim::network::CableEnd;
 use std::collections::BTreeMap;
 use tsn::GateControlList;
@@ -108,28 +108,6 @@ impl<'a> Search<'a> {
         bound_with(self.planned, &self.commands)
     }
 
-    /// The deadlines that bounds miss.
-    pub fn missed(&self, bounds: &Bounds) -> Vec<Missed> {
-        let commands = bounds.commands.iter().filter_map(|command| {
-            let deadline = self.deadlines.of(command.kind)?;
-            let name = format!("{} of {}", command.kind.name(), command.host);
-            Some((name, deadline, &command.bound))
-        });
-        let network = &self.planned.config.network;
-        let streams = bounds.streams.iter().zip(&self.planned.streams).flat_map(|(bound, (_, id))| {
-            let listeners = network.stream(*id).listeners.iter().zip(&bound.listeners);
-            listeners.filter_map(|(listener, result)| {
-                let name = format!("stream {} to {}", bound.name, result.name);
-                Some((name, listener.deadline?, &result.bound))
-            })
-        });
-        let late = |(name, deadline, bound): (String, Duration, &Result<Duration, String>)| {
-            let holds = bound.as_ref().is_ok_and(|bound| *bound <= deadline);
-            (!holds).then(|| Missed { name, deadline, bound: bound.clone() })
-        };
-        commands.chain(streams).filter_map(late).collect()
-    }
-
     fn score(&self, bounds: &Bounds, missed: &[Missed], reserved: f64) -> Score {
         let ratio = |missed: &Missed| match &missed.bound {
             Ok(bound) => bound.as_ps() as f64 / missed.deadline.as_ps() as f64,
@@ -198,9 +176,44 @@ impl<'a> Search<'a> {
         }
         let planned = windows::apply(self.planned, &lists);
         let bounds = bound_with(&planned, &self.commands);
-        let missed = self.missed(&bounds);
+        let missed = missed(self.planned, &bounds, self.deadlines);
         let share = windows.values().next().map_or_else(String::new, Window::words);
         let reserved = windows.values().map(Window::reserved).fold(0.0, f64::max);
         Some(Found { lists, share, bounds, missed, reserved, tried: 0 })
     }
+}
+
+/// The deadlines that bounds of a plan miss: those of `deadlines`, and of streams in the plan.
+pub fn missed(planned: &Planned, bounds: &Bounds, deadlines: Deadlines) -> Vec<Missed> {
+    let network = &planned.config.network;
+    let commands = bounds.commands.iter().filter_map(|command| {
+        let deadline = deadlines.of(command.kind).or_else(|| of_host(planned, &command.host))?;
+        let name = format!("{} of {}", command.kind.name(), command.host);
+        Some((name, deadline, &command.bound))
+    });
+    let streams = bounds.streams.iter().zip(&planned.streams).flat_map(|(bound, (_, id))| {
+        let listeners = network.stream(*id).listeners.iter().zip(&bound.listeners);
+        listeners.filter_map(|(listener, result)| {
+            let name = format!("stream {} to {}", bound.name, result.name);
+            Some((name, listener.deadline?, &result.bound))
+        })
+    });
+    let late = |(name, deadline, bound): (String, Duration, &Result<Duration, String>)| {
+        let holds = bound.as_ref().is_ok_and(|bound| *bound <= deadline);
+        (!holds).then(|| Missed { name, deadline, bound: bound.clone() })
+    };
+    commands.chain(streams).filter_map(late).collect()
+}
+
+/// The deadline that the plan has for the commands of a host.
+fn of_host(planned: &Planned, host: &str) -> Option<Duration> {
+    let number = planned.hosts.iter().position(|name| name == host)?;
+    planned.requirements.iter().find_map(|requirement| match requirement {
+        Requirement { subject: Subject::Host(at), bound: Required::Deadline(deadline), .. }
+            if *at == number =>
+        {
+            Some(*deadline)
+        }
+        _ => None,
+    })
 }

@@ -1,0 +1,41 @@
+//! `farlane tsn admit`: whether one more stream fits.
+
+use crate::commands::{Failure, json};
+use crate::output::{assign_stdout, wrong_usage};
+use crate::plan_args::{PlanArgs, built};
+use plan::Plan;
+use planning::admit::{admit, with_stream};
+
+/// Answer whether one more stream fits without a change of the others
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    plan: PlanArgs,
+    /// The stream, with the keys of [traffic.NAME]:
+    /// name=brake2,from=pedal,to=brake,interval=1ms,length=100B,priority=6,deadline=300us
+    #[arg(long, value_name = "STREAM")]
+    add: String,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    assign_stdout(args.json, &[]);
+    let plan = args.plan.read()?;
+    let before = built(&plan)?;
+    let (text, name) = with_stream(&plan, &args.add).unwrap_or_else(|why| wrong_usage(why));
+    let file = args.plan.name();
+    let with = Plan::parse(&format!("{file} with --add"), &text);
+    let after = with.and_then(|plan| plan.build()).map_err(|error| Failure(error.to_string()))?;
+    let report = admit(file, &before, &after, &name);
+    match args.json {
+        true => println!("{}", json(&report)),
+        false => print!("{}", report.text()),
+    }
+    match report.admitted {
+        true => Ok(()),
+        false => Err(Failure(format!("{}: {name} does not fit", report.plan))),
+    }
+}
