@@ -122,7 +122,7 @@ fn program() -> ExitCode {
         Command::Live(args) => live::run(&args).map(ended),
         Command::Compare(args) => compare::run(&args).map(ended),
         Command::Calibrate(args) => calibrate::run(&args),
-        Command::Tsn(args) => tsn::run(&args),
+        Command::Tsn(args) => tsn::run(&args).map(ended),
         Command::Trace(args) => trace::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
     };

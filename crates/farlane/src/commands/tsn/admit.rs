@@ -1,6 +1,6 @@
 //! `farlane tsn admit`: whether one more stream fits.
 
-use crate::commands::{Failure, json};
+use crate::commands::{Ended, Failure, json};
 use crate::output::{assign_stdout, wrong_usage};
 use crate::plan_args::{PlanArgs, built};
 use plan::Plan;
@@ -20,8 +20,8 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command.
-pub fn run(args: &Args) -> Result<(), Failure> {
+/// Runs the command. Returns whether all deadlines are met.
+pub fn run(args: &Args) -> Result<Ended, Failure> {
     assign_stdout(args.json, &[]);
     let plan = args.plan.read()?;
     let before = built(&plan)?;
@@ -34,8 +34,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         true => println!("{}", json(&report)),
         false => print!("{}", report.text()),
     }
-    match report.admitted {
-        true => Ok(()),
-        false => Err(Failure(format!("{}: {name} does not fit", report.plan))),
-    }
+    Ok(if report.admitted { Ended::Done } else { Ended::Missed })
 }

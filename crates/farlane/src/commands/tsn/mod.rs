@@ -4,7 +4,7 @@ mod admit;
 mod bound;
 mod schedule;
 
-use super::Failure;
+use super::{Ended, Failure};
 use clap::Subcommand;
 
 /// Guaranteed latencies of the network of a plan
@@ -21,11 +21,11 @@ enum Command {
     Schedule(schedule::Args),
 }
 
-/// Runs the subcommand.
-pub fn run(args: &Args) -> Result<(), Failure> {
+/// Runs the subcommand. Returns whether deadlines are met.
+pub fn run(args: &Args) -> Result<Ended, Failure> {
     match &args.command {
         Command::Admit(args) => admit::run(args),
-        Command::Bound(args) => bound::run(args),
+        Command::Bound(args) => bound::run(args).map(|()| Ended::Done),
         Command::Schedule(args) => schedule::run(args),
     }
 }

@@ -1,6 +1,6 @@
 //! `farlane tsn schedule`: gate control lists that meet deadlines.
 
-use crate::commands::{Failure, json};
+use crate::commands::{Ended, Failure, json};
 use crate::output::{assign_stdout, wrong_usage};
 use crate::plan_args::{PlanArgs, built};
 use crate::signals::stop_on_signals;
@@ -65,8 +65,8 @@ fn deadlines(words: &[String]) -> Deadlines {
     deadlines
 }
 
-/// Runs the command.
-pub fn run(args: &Args) -> Result<(), Failure> {
+/// Runs the command. Returns whether all deadlines are met.
+pub fn run(args: &Args) -> Result<Ended, Failure> {
     assign_stdout(args.json, &[("--output", args.output.as_ref())]);
     let deadlines = deadlines(&args.deadline);
     let plan = args.plan.read()?;
@@ -105,8 +105,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         true => println!("{}", json(&report)),
         false => print!("{}", report.text()),
     }
-    match report.feasible {
-        true => Ok(()),
-        false => Err(Failure(format!("{name}: no list meets all deadlines"))),
-    }
+    Ok(if report.feasible { Ended::Done } else { Ended::Missed })
 }
