@@ -21,7 +21,7 @@ const MOST_LIST: usize = 4096;
 /// While more bytes than this are pushed for incomplete commands, no further data are pushed.
 /// Further data would delay the doorbell, and a round trip matters little to long or numerous
 /// transfers. The bound is eight transfers of 4 KiB with their entries.
-const MOST_DATA: usize = 36 << 10;
+pub const MOST_DATA: usize = 36 << 10;
 /// PSDT 11b is reserved (NVM Express 1.4, figure 104).
 const RESERVED_POINTER: u8 = 3;
 

@@ -17,7 +17,7 @@ mod reason;
 mod reset_event;
 mod unread;
 pub use completions::Completions;
-pub use doorbell::HostMemory;
+pub use doorbell::{HostMemory, MOST_DATA};
 pub use reason::NotPushed;
 pub use reset_event::ResetEvent;
 pub use wire::push::Reason;

@@ -11,6 +11,7 @@
 pub mod media;
 pub mod probe;
 
+use node::push::{MOST_DATA, Mode};
 use plan::Planned;
 use probe::{Probe, Wire};
 use sim::Config;
@@ -121,7 +122,15 @@ impl HostCommands {
         let mut probes = Vec::new();
         let mut wire = [Wire::default(); 2];
         for kind in &work.kinds {
-            let probe = probe::run(config, host, (*kind, work.bytes))?;
+            let mut probe = probe::run(config, host, (*kind, work.bytes))?;
+            let mode = config.hosts[host].root.push;
+            let waiting = work.in_flight().saturating_mul(work.bytes as u64);
+            if *kind == Kind::Write && mode == Mode::All && waiting > MOST_DATA as u64 {
+                // Only the data of some commands are pushed.
+                let mut entries = config.clone();
+                entries.hosts[host].root.push = Mode::Entries;
+                probe = probe.or(probe::run(&entries, host, (*kind, work.bytes))?);
+            }
             for (most, own) in wire.iter_mut().zip(probe.wire) {
                 most.raise(own);
             }

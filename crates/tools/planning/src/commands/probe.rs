@@ -66,6 +66,19 @@ pub struct Probe {
     pub booted: [u64; 2],
 }
 
+impl Probe {
+    /// The probe of commands that may take either course.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let legs = if other.legs.len() > self.legs.len() { other.legs } else { self.legs };
+        let mut wire = self.wire;
+        wire.iter_mut().zip(other.wire).for_each(|(most, own)| most.raise(own));
+        let booted = [0, 1].map(|at| self.booted[at].min(other.booted[at]));
+        let (nodes, least) = (self.nodes.max(other.nodes), self.least.min(other.least));
+        Self { legs, nodes, least, wire, booted }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Seen {
     commands: Vec<CommandRecord>,
