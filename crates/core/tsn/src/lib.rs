@@ -59,8 +59,8 @@ pub mod taprio;
 pub use clock::{Clock, LocalTime};
 pub use cqf::{Cqf, CqfError};
 pub use gates::{
-    CycleWindows, Entry, GateControlList, GateStates, Gates, Hardware, Hold, HoldAdvance, ListError, OpenShare,
-    Operation, StepPolicy, hyperperiod,
+    CycleWindows, Entry, GateControlList, GateStates, Gates, Hardware, Hold, HoldAdvance,
+    ListError, OpenShare, Operation, StepPolicy, hyperperiod,
 };
 
 /// The number of queues of a port, of priorities, and the maximum of traffic classes (IEEE

@@ -83,9 +83,8 @@ fn up(time: Duration) -> u64 {
 impl From<&StreamBound> for StreamRow {
     fn from(stream: &StreamBound) -> Self {
         let listeners: Vec<ListenerRow> = stream.listeners.iter().map(ListenerRow::from).collect();
-        let longest = listeners.iter().try_fold(0, |longest, listener| {
-            Some(listener.bound_ns?.max(longest))
-        });
+        let longest =
+            listeners.iter().try_fold(0, |longest, listener| Some(listener.bound_ns?.max(longest)));
         let why = listeners.iter().find_map(|listener| listener.why.clone());
         Self { name: stream.name.clone(), bound_ns: longest, why, listeners }
     }

@@ -3,10 +3,10 @@
 use super::arrivals::Steps;
 use crate::commands::probe::Wire;
 use plan::simulate::places;
-use sim::ethernet::{Tag, port};
 use sim::ethernet::frame;
 use sim::ethernet::streams::Header;
 use sim::ethernet::traffic::StreamId;
+use sim::ethernet::{Tag, port};
 use sim::network::{CableEnd, NetworkConfig, Place, StreamConfig, Wiring, ip};
 use std::collections::{BTreeMap, BTreeSet};
 use tsn::Cqf;
@@ -130,7 +130,8 @@ pub fn between(
     let network = wiring.network;
     let (tag, destination) = (network.tag(from, priority), network.mac(to));
     let ways = vec![places::ways(wiring, from, destination, to, tag)];
-    let header = Header { destination, source: network.mac(from), tag, ip: Some([ip(from), ip(to)]) };
+    let header =
+        Header { destination, source: network.mac(from), tag, ip: Some([ip(from), ip(to)]) };
     let length = [longest, frame::MINIMUM];
     let handled = handling(network, from, &header);
     let (hops, ends) = graph(wiring, &ways, tag, handled, frame::MINIMUM)?;

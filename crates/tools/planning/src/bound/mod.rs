@@ -22,6 +22,5 @@ pub mod service;
 mod solve;
 mod tunnels;
 
-
 pub use solve::{Bounds, HopBound, ListenerBound, StreamBound, bound, bound_with, known_commands};
 pub use tunnels::CommandBound;

@@ -57,9 +57,8 @@ impl Classes<'_> {
 
     /// Whether frames of `other` go before frames of `class`, both waiting.
     fn precedes(&self, other: usize, class: usize) -> bool {
-        let weighted = |class: usize| {
-            matches!(self.config.classes[class].algorithm, Algorithm::Ets { .. })
-        };
+        let weighted =
+            |class: usize| matches!(self.config.classes[class].algorithm, Algorithm::Ets { .. });
         let queues = |class: usize| self.pair(class).unwrap_or([class; 2]).into_iter();
         match (self.is_cut(other), self.is_cut(class)) {
             (false, true) => true,
@@ -146,9 +145,9 @@ impl Classes<'_> {
         self.any_other(class, |open, length| {
             let at = at % cycle;
             length != cycle
-                || open.iter().any(|(from, to)| {
-                    [at, at + cycle].iter().any(|at| from < at && at < to)
-                })
+                || open
+                    .iter()
+                    .any(|(from, to)| [at, at + cycle].iter().any(|at| from < at && at < to))
         })
     }
 
@@ -339,8 +338,7 @@ impl Classes<'_> {
                 continue;
             }
             // Frames of these classes are sent whenever frames of `class` could be.
-            let shaped =
-                matches!(self.config.classes[other].algorithm, Algorithm::CreditBased(_));
+            let shaped = matches!(self.config.classes[other].algorithm, Algorithm::CreditBased(_));
             let longer = margin.max(self.longest[other]);
             let serves = || {
                 let windows = self.windows(class, longer)?;

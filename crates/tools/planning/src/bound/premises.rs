@@ -47,7 +47,8 @@ pub fn own_messages(network: &NetworkConfig, port: CableEnd, classes: &mut Class
     let line = classes.config.rate.duration(MESSAGE).as_ps();
     let counted = classes.counted(class, MESSAGE);
     let constraints = vec![Constraint { steps, jitter: 0 }];
-    let flows = vec![Entering { constraints, copies: 1, line, counted, in_flight: None, pieces: 1 }];
+    let flows =
+        vec![Entering { constraints, copies: 1, line, counted, in_flight: None, pieces: 1 }];
     classes.loads[class].groups.push(Group { flows, caps: Vec::new() });
     classes.longest[class] = classes.longest[class].max(MESSAGE);
 }
@@ -84,9 +85,8 @@ pub fn of(planned: &Planned) -> Vec<String> {
     );
     let ports = network.stations.iter().flat_map(|station| &station.ports);
     let mut ports = ports.chain(bridges().flat_map(|bridge| &bridge.ports));
-    let shaped = ports.any(|port| {
-        port.classes.iter().any(|class| matches!(class.algorithm, Algorithm::Ats(_)))
-    });
+    let shaped = ports
+        .any(|port| port.classes.iter().any(|class| matches!(class.algorithm, Algorithm::Ats(_))));
     add(shaped, "Asynchronous shapers drop no frame.");
     all
 }

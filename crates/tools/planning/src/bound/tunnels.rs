@@ -45,7 +45,8 @@ impl<'a> Tunnels<'a> {
             let drives = host.drives().len();
             let of_link = |link: TunnelLink<'_>| {
                 let mut add = |side: usize| {
-                    let flow = direction(wiring, &link, side, &planned.hosts[number], commands, drives)?;
+                    let flow =
+                        direction(wiring, &link, side, &planned.hosts[number], commands, drives)?;
                     flows.push(flow);
                     Ok::<_, String>(flows.len() - 1)
                 };
@@ -79,9 +80,9 @@ impl<'a> Tunnels<'a> {
             match commands {
                 Ok(commands) => {
                     for (at, kind) in commands.work.kinds.iter().enumerate() {
-                        let bound = settled.clone().and_then(|()| {
-                            self.command(config, commands, at, (number, solver))
-                        });
+                        let bound = settled
+                            .clone()
+                            .and_then(|()| self.command(config, commands, at, (number, solver)));
                         all.push(CommandBound { host: host.clone(), kind: *kind, bound });
                     }
                 }
@@ -139,10 +140,6 @@ impl<'a> Tunnels<'a> {
             }
         }
         let legs = legs + slow;
-        if std::env::var_os("DEBUG_LEGS").is_some() {
-            eprintln!("{} nodes {:?} media {:?} legs {:?} contention {} extra {:?} wire {:?} least {:?}", kind.name(), probe.nodes, media, probe.legs, nodes/1000, extra.map(|e| e/1000), commands.wire, commands.least);
-            for link in &self.links[host] { for flow in link.clone()? { solver.debug(flow); } }
-        }
         Ok(probe.nodes + media + Duration::from_ps(legs + nodes))
     }
 }
@@ -223,12 +220,7 @@ fn direction(
 /// they delay it on the wire: commands pass processor, PCIe links and wire in order, so that each
 /// other command delays it at one of them (J. Jayachandran and T. Abdelzaher, "A Delay Composition
 /// Theorem for Real-Time Pipelines", ECRTS 2007), in each of the `legs`.
-fn contention(
-    config: &HostConfig,
-    commands: &HostCommands,
-    legs: [u64; 2],
-    wire: [u64; 2],
-) -> u64 {
+fn contention(config: &HostConfig, commands: &HostCommands, legs: [u64; 2], wire: [u64; 2]) -> u64 {
     let [depth, jobs] = commands.work.depth;
     let software = config.software.submit.as_ps() + config.software.complete.as_ps();
     let cpu = software.max(config.root.memory_read.as_ps());
@@ -243,9 +235,8 @@ fn contention(
     let mut sum = 0;
     for side in [0, 1] {
         let bytes = commands.wire[side].bytes as usize;
-        let time = |link: &LinkConfig| {
-            Rate::new(link.generation, link.width).duration(bytes).as_ps()
-        };
+        let time =
+            |link: &LinkConfig| Rate::new(link.generation, link.width).duration(bytes).as_ps();
         let below = links.iter().map(|link| time(link.link)).max().unwrap_or(0);
         let stage = cpu.max(time(&config.link)).max(below).max(stream);
         sum += legs[side] * others * stage.saturating_sub(wire[side]);

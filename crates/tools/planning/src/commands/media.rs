@@ -30,7 +30,8 @@ fn transfer(timing: &Timing, bytes: u64) -> u64 {
 fn read(timing: &Timing, bytes: u64, others: u64) -> [Duration; 2] {
     let page = timing.page as u64;
     // A transfer may begin anywhere in a page, if pages are not made of whole transfers.
-    let pages = bytes.div_ceil(page) + u64::from(!page.is_multiple_of(bytes) && bytes % page != 0);
+    let pages = bytes.div_ceil(page)
+        + u64::from(!page.is_multiple_of(bytes) && !bytes.is_multiple_of(page));
     let dies = u64::from(timing.channels) * u64::from(timing.luns);
     let sense = timing.read_lsb.max(timing.read_msb).as_ps() + timing.variation.as_ps();
     let senses = (others + 1) * pages.div_ceil(dies) * sense;

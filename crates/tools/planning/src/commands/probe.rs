@@ -180,9 +180,8 @@ fn per_command(seen: &Seen) -> [Wire; 2] {
     let (from, until) = (first.since, last.since);
     let commands = seen.commands.len() as u64 - 1;
     [0, 1].map(|side| {
-        let own = seen.wire.iter().filter(|(at, way, _)| {
-            *way == side && (from..until).contains(at)
-        });
+        let own =
+            seen.wire.iter().filter(|(at, way, _)| *way == side && (from..until).contains(at));
         let bytes: u64 = own.clone().map(|(.., bytes)| bytes + (PREAMBLE + GAP) as u64).sum();
         // A keepalive or an acknowledgement more.
         let more = (PREAMBLE + MINIMUM + GAP) as u64;
@@ -242,7 +241,10 @@ fn quiet(config: &Config, host: usize, (kind, bytes): (Kind, usize)) -> Config {
     network.bulk.clear();
     network.bridge_outages.clear();
     network.time = None;
-    network.cables.iter_mut().for_each(|cable| cable.faults = [Faults::default(), Faults::default()]);
+    network
+        .cables
+        .iter_mut()
+        .for_each(|cable| cable.faults = [Faults::default(), Faults::default()]);
     network.streams.iter_mut().for_each(|stream| stream.filters.clear());
     for station in &mut network.stations {
         station.traffic.clear();

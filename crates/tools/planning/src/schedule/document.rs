@@ -159,7 +159,9 @@ impl ScheduleReport {
 
     /// The report for people.
     pub fn text(&self) -> String {
-        let us = |ns: Option<u64>| ns.map_or_else(|| "none".into(), |ns| format!("{:.1}", ns as f64 / 1e3));
+        let us = |ns: Option<u64>| {
+            ns.map_or_else(|| "none".into(), |ns| format!("{:.1}", ns as f64 / 1e3))
+        };
         let columns = [
             ("host", Left),
             ("command", Left),
@@ -184,7 +186,10 @@ impl ScheduleReport {
         let mut line = |line: String| writeln!(text, "{line}").expect("a String takes all");
         match self.feasible {
             true => line(format!("All deadlines are met, with {}.", self.share)),
-            false => line(format!("No list meets all deadlines. The best of {}: {}.", self.tried, self.share)),
+            false => line(format!(
+                "No list meets all deadlines. The best of {}: {}.",
+                self.tried, self.share
+            )),
         }
         for missed in &self.missed {
             let deadline = us(Some(missed.deadline_ns));

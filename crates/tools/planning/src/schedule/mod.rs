@@ -22,8 +22,8 @@ use plan::{Bound as Required, Planned, Requirement, Subject};
 use sim::network::CableEnd;
 use std::collections::BTreeMap;
 use tsn::GateControlList;
-use wire::Duration;
 use windows::{Share, Window};
+use wire::Duration;
 
 /// The deadlines of all commands, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,7 +152,8 @@ impl<'a> Search<'a> {
             for port in &self.ports {
                 let Some((_, windows, _)) = &best else { break };
                 let mut windows = windows.clone();
-                let Some(shorter) = windows.get(port).and_then(|one| one.shorter(step, limits)) else {
+                let Some(shorter) = windows.get(port).and_then(|one| one.shorter(step, limits))
+                else {
                     continue;
                 };
                 windows.insert(*port, shorter);

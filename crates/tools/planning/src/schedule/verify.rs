@@ -42,7 +42,7 @@ pub fn longest(planned: &Planned, trials: u64) -> Result<Longest, String> {
         for traffic in config.network.stations.iter_mut().flat_map(|station| &mut station.traffic) {
             if let (Pattern::Periodic(interval), 1..) = (&traffic.pattern, trial) {
                 let shift = random.below(interval.as_ps());
-                traffic.start = traffic.start + Duration::from_ps(shift);
+                traffic.start += Duration::from_ps(shift);
             }
         }
         for host in &mut config.hosts {

@@ -51,9 +51,7 @@ impl Window {
     pub fn reserved(&self) -> f64 {
         match self.share {
             Share::Priorities | Share::Others => 0.0,
-            Share::Turns | Share::Commands => {
-                self.first.as_ps() as f64 / self.cycle.as_ps() as f64
-            }
+            Share::Turns | Share::Commands => self.first.as_ps() as f64 / self.cycle.as_ps() as f64,
         }
     }
 

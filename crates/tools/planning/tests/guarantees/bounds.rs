@@ -1,7 +1,7 @@
 //! Bounds of random networks against their simulation.
 
-use plan::{Plan, Planned};
 use farlane_planning::bound::{Bounds, bound};
+use plan::{Plan, Planned};
 use sim::World;
 use stats::random::Random;
 use std::fmt::Write;
@@ -67,7 +67,8 @@ fn network(feature: Feature, random: &mut Random) -> String {
     };
     let ring = matches!(feature, Feature::Ring | Feature::Redundant);
     let bridges = if ring { 3 + random.below(3) as usize } else { bridges };
-    let mode = if feature == Feature::Priorities || feature == Feature::Ring { mode } else { modes[0] };
+    let mode =
+        if feature == Feature::Priorities || feature == Feature::Ring { mode } else { modes[0] };
     if feature == Feature::Clocks {
         add("[clocks]".to_owned());
     }
@@ -86,7 +87,10 @@ fn network(feature: Feature, random: &mut Random) -> String {
             Feature::Slow => "rate_steps = [\"0ns 60M\", \"1ms 45M\"]",
             _ => "",
         };
-        add(format!("[cables.r{at}]\na = \"b{}\"\nb = \"b{at}\"\nrate = \"{rate}\"\n{steps}", at - 1));
+        add(format!(
+            "[cables.r{at}]\na = \"b{}\"\nb = \"b{at}\"\nrate = \"{rate}\"\n{steps}",
+            at - 1
+        ));
     }
     if ring {
         add(format!("[cables.ring]\na = \"b{}\"\nb = \"b0\"\nrate = \"1G\"", bridges - 1));
@@ -108,19 +112,23 @@ fn network(feature: Feature, random: &mut Random) -> String {
          [shapers.turns]\nalgorithm = \"cqf\"\ncycle = \"500us\"\n\
          [shapers.half]\nalgorithm = \"ets\"\nweight = 50\n\
          [filters.limit]\nrate = \"30Mb/s\"\nburst = \"4KiB\"\n\
-         [shapers.quarter]\nalgorithm = \"ets\"\nweight = 25".to_owned());
+         [shapers.quarter]\nalgorithm = \"ets\"\nweight = 25"
+        .to_owned());
     let shaped = random.below(2) == 0;
     for at in 0..2 + random.below(8) {
         let from = random.below(stations as u64);
         let to = (from + 1 + random.below(stations as u64 - 1)) % stations as u64;
         let interval = 400 + random.below(1600);
         let priority = match feature {
-            Feature::Cyclic | Feature::Credit | Feature::Asynchronous if shaped => 5 + random.below(2),
+            Feature::Cyclic | Feature::Credit | Feature::Asynchronous if shaped => {
+                5 + random.below(2)
+            }
             _ => [7, 6, 5, 5, 4, 0][random.below(6) as usize],
         };
         let start = random.below(interval * 1000);
         let burst = 1 + random.below(3);
-        let length = if random.below(2) == 0 { 64 + random.below(200) } else { 64 + random.below(1400) };
+        let length =
+            if random.below(2) == 0 { 64 + random.below(200) } else { 64 + random.below(1400) };
         let to = match feature {
             Feature::Ring if random.below(2) == 0 => {
                 let other = (to + 1) % stations as u64;
@@ -129,7 +137,9 @@ fn network(feature: Feature, random: &mut Random) -> String {
             }
             _ => format!("\"n{to}\""),
         };
-        if feature == Feature::Redundant && homes[from as usize] != homes[(from as usize + 1) % stations] {
+        if feature == Feature::Redundant
+            && homes[from as usize] != homes[(from as usize + 1) % stations]
+        {
             let to = (from + 1) % stations as u64;
             let (a, b) = (homes[from as usize], homes[to as usize]);
             let count = bridges as u64;
@@ -204,44 +214,41 @@ fn exceeded(planned: &Planned, bounds: &Bounds, lossy: bool) -> (Vec<String>, Ve
 }
 
 fn check(feature: Feature, seeds: std::ops::Range<u64>) {
-    let (mut all, mut none) = (Vec::new(), std::collections::BTreeMap::<String, u32>::new());
+    let mut all = Vec::new();
+    let networks = seeds.clone().count();
     for seed in seeds {
         let mut random = Random::for_component(seed, &format!("{feature:?}"));
         let text = network(feature, &mut random);
         // A window may be too short for a frame.
-        let planned = match Plan::parse("random", &text).and_then(|plan| plan.build()) {
-            Ok(planned) => planned,
-            Err(error) => {
-                if std::env::var_os("SHOW").is_some() {
-                    eprintln!("{error:?}");
-                }
-                continue;
-            }
+        let Ok(planned) = Plan::parse("random", &text).and_then(|plan| plan.build()) else {
+            continue;
         };
         let bounds = bound(&planned);
-        for listener in bounds.streams.iter().flat_map(|stream| &stream.listeners) {
-            if let Err(why) = &listener.bound {
-                let short: String = why.split(": ").last().unwrap().chars().filter(|c| !c.is_ascii_digit()).collect();
-                *none.entry(short).or_default() += 1;
-            }
-        }
         let (wrong, ratios) = exceeded(&planned, &bounds, feature == Feature::Metered);
         all.extend(ratios);
         assert!(wrong.is_empty(), "{feature:?}, seed {seed}: {wrong:?}\n{text}");
     }
     all.sort_by(f64::total_cmp);
-    let at = |share: f64| all[(share * (all.len() - 1) as f64) as usize];
-    eprintln!("{feature:?}: {} bounds, median {:.2}, p90 {:.2}; none {none:?}", all.len(), at(0.5), at(0.9));
-    assert!(all.len() > 50, "{feature:?}: {} bounds", all.len());
+    assert!(all.len() > 2 * networks, "{feature:?}: {} bounds", all.len());
+    // Starts are random, so that few frames meet their worst case.
+    let median = all[all.len() / 2];
+    assert!(median < 2.5, "{feature:?}: the median bound is {median} times the longest latency");
 }
 
 #[test]
 fn no_simulated_latency_exceeds_its_bound() {
-    let only = std::env::var("FEATURE").ok();
-    let count = std::env::var("COUNT").map_or(30, |count| count.parse().unwrap());
     for feature in FEATURES {
-        if only.as_ref().is_none_or(|only| *only == format!("{feature:?}")) {
-            check(feature, 0..count);
+        check(feature, 0..if feature == Feature::Clocks { 8 } else { 20 });
+    }
+}
+
+mod long {
+    use super::{FEATURES, Feature, check};
+
+    #[test]
+    fn no_simulated_latency_of_many_networks_exceeds_its_bound() {
+        for feature in FEATURES {
+            check(feature, 1_000..if feature == Feature::Clocks { 1_200 } else { 3_000 });
         }
     }
 }

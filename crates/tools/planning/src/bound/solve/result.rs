@@ -1,0 +1,162 @@
+//! Results of flows.
+
+use super::{Extra, HopBound, ListenerBound, Solver};
+use crate::bound::flows;
+use crate::bound::flows::Flow;
+use crate::bound::ports;
+use crate::commands::probe::Wire;
+use sim::ethernet::frame::{GAP, MINIMUM, PREAMBLE};
+use sim::network::CableEnd;
+use wire::Duration;
+
+impl Solver<'_> {
+    pub(in crate::bound) fn listeners(
+        &self,
+        number: usize,
+        settled: &Result<(), String>,
+    ) -> Vec<ListenerBound> {
+        let flow = &self.flows[number];
+        flow.ends.iter().map(|end| self.listener(number, end, settled)).collect()
+    }
+
+    /// The hops of a flow to a listener, in order.
+    pub(super) fn hops_to(&self, flow: &Flow, end: &flows::End) -> Vec<usize> {
+        let mut used = vec![false; flow.hops.len()];
+        end.before.iter().for_each(|at| used[*at] = true);
+        for at in (0..flow.hops.len()).rev() {
+            if used[at] {
+                flow.hops[at].before.iter().for_each(|before| used[*before] = true);
+            }
+        }
+        (0..flow.hops.len()).filter(|at| used[*at]).collect()
+    }
+
+    /// Why a flow has no bound.
+    pub(super) fn why(&self, flow: &Flow, hops: &[usize]) -> String {
+        if let Err(why) = &flow.arrivals {
+            return format!("{}: {why}", flow.name);
+        }
+        let mut at = hops.iter().map(|at| &flow.hops[*at]);
+        let found = at.find_map(|hop| Some((hop, self.why.get(&(hop.port, hop.class))?)));
+        found.map_or_else(
+            || {
+                "streams of its scheduler group exceed their rate and burst, so that the shaper \
+                 has no largest delay"
+                    .to_owned()
+            },
+            |(hop, why)| {
+                format!("class {} at {}: {why}", hop.class, self.planned.port_name(hop.port))
+            },
+        )
+    }
+
+    /// How much longer the frames of a command take over a flow than through a quiet network.
+    ///
+    /// # Errors
+    /// Why there is no bound.
+    pub(in crate::bound) fn extra(&self, number: usize) -> Result<Extra, String> {
+        let flow = &self.flows[number];
+        let Some(wire) = flow.command else { return Err(self.why(flow, &[])) };
+        let mut longest = Extra::default();
+        for end in &flow.ends {
+            let hops = self.hops_to(flow, end);
+            let by_hop = self.sum_of_delays(number, &hops, wire)?;
+            let once = self.own_work_once(number, &hops, wire);
+            let sum = once.map_or(by_hop, |(others, own)| by_hop.min(others + own));
+            let others = once.map_or(by_hop, |(others, _)| others);
+            longest.sum = longest.sum.max(sum);
+            longest.others = longest.others.max(others);
+        }
+        Ok(longest)
+    }
+
+    /// [`Self::extra`] as the sum of the delays of all ports.
+    pub(super) fn sum_of_delays(
+        &self,
+        number: usize,
+        hops: &[usize],
+        wire: Wire,
+    ) -> Result<u64, String> {
+        let flow = &self.flows[number];
+        let mut sum = 0;
+        for (place, at) in hops.iter().enumerate() {
+            let port = flow.hops[*at].port;
+            let delay = self.states[number][*at].delay.ok_or_else(|| self.why(flow, hops))?;
+            // The quiet network has the command's own frames at the first port, and at least the
+            // shortest one at the others.
+            let bytes = if place == 0 { wire.bytes } else { (PREAMBLE + MINIMUM) as u64 };
+            let quiet = self.network.port(port).rate.ps_per_byte() * bytes;
+            sum += delay.saturating_sub(quiet) + self.spread(port);
+        }
+        Ok(sum)
+    }
+
+    /// [`Self::extra`] with the work of the flow itself once, at the slowest port, because its
+    /// frames keep their order: other frames and gates delay them at each port (as in "pay bursts
+    /// only once"), and the longest frame is stored at each port. `None`: unbounded.
+    pub(super) fn own_work_once(
+        &self,
+        number: usize,
+        hops: &[usize],
+        wire: Wire,
+    ) -> Option<(u64, u64)> {
+        let flow = &self.flows[number];
+        let commands = flow.arrivals.as_ref().ok()?.iter().map(|steps| steps.first).min()?;
+        let (mut sum, mut slowest) = (0u64, 0);
+        for (place, at) in hops.iter().enumerate() {
+            let port = flow.hops[*at].port;
+            let per_byte = ports::per_byte(self.network.port(port), self.rate_steps(port));
+            slowest = slowest.max(per_byte);
+            let stored = if place == 0 { 0 } else { flow.on_line(self.network, port)[0] + GAP };
+            let interference = self.states[number][*at].interference?;
+            sum += interference + per_byte * stored as u64 + self.spread(port);
+        }
+        Some((sum, slowest * wire.bytes * (commands - 1)))
+    }
+
+    /// The time of a byte at the slowest port of a flow.
+    pub(in crate::bound) fn slowest(&self, number: usize) -> Option<u64> {
+        let hops = self.flows[number].hops.iter();
+        hops.map(|hop| self.network.port(hop.port).rate.ps_per_byte()).max()
+    }
+
+    /// By how much a bridge may take longer than in the mean.
+    pub(super) fn spread(&self, port: CableEnd) -> u64 {
+        let [least, most] = self.bridge(port);
+        (most - least) / 2
+    }
+
+    pub(super) fn listener(
+        &self,
+        number: usize,
+        end: &flows::End,
+        settled: &Result<(), String>,
+    ) -> ListenerBound {
+        let flow = &self.flows[number];
+        let hops = self.hops_to(flow, end);
+        let to = CableEnd::Station(end.station, 0);
+        let longest = end.before.iter().try_fold(0u64, |longest, at| {
+            let state = &self.states[number][*at];
+            let (_, travel) = self.travel(number, *at, to);
+            Some(longest.max(state.entry.1? + state.delay? + travel))
+        });
+        let bound = match (settled, longest) {
+            (Err(why), _) => Err(why.clone()),
+            (Ok(()), Some(longest)) if flow.arrivals.is_ok() => Ok(Duration::from_ps(longest)),
+            _ => Err(self.why(flow, &hops)),
+        };
+        let hop = |at: &usize| {
+            let state = &self.states[number][*at];
+            HopBound {
+                port: self.planned.port_name(flow.hops[*at].port),
+                bound: state.delay.map(Duration::from_ps),
+                backlog: state.backlog,
+            }
+        };
+        ListenerBound {
+            name: self.planned.stations[end.station].clone(),
+            bound,
+            hops: hops.iter().map(hop).collect(),
+        }
+    }
+}

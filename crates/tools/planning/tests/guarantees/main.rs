@@ -1,0 +1,4 @@
+//! Bounds of random networks against their simulation.
+
+mod bounds;
+mod commands;
