@@ -4,6 +4,7 @@ use super::arrivals::Steps;
 use super::flows::{self, Flow};
 use super::solve::Solver;
 use crate::commands::{HostCommands, Kind, media};
+use node::push::Mode;
 use plan::Planned;
 use sim::ethernet::frame::{FCS, HEADER, MTU};
 use sim::network::Wiring;
@@ -140,9 +141,46 @@ impl<'a> Tunnels<'a> {
             }
         }
         let legs = legs + slow;
-        Ok(probe.nodes + media + Duration::from_ps(legs + nodes))
+        let total = probe.nodes + media + Duration::from_ps(legs + nodes);
+        let fetched = self.fetched((host, config), commands, at, others, rate(0).unwrap_or(0));
+        // Few reads in flight need no window.
+        let slow = if config.root.push == Mode::All { slow } else { 0 };
+        let fetched = fetched.map(|fetched| media + Duration::from_ps(fetched + slow));
+        Ok(fetched.map_or(total, |fetched| total.min(fetched)))
+    }
+
+    /// The longest latency, without media, of writes whose data the drive fetches: it fetches the
+    /// data of one command after another, with few reads in flight, and each message waits only for
+    /// these and for doorbells. `None` for other commands.
+    fn fetched(
+        &self,
+        (host, config): (usize, &HostConfig),
+        commands: &HostCommands,
+        at: usize,
+        others: [u64; 2],
+        per_byte: u64,
+    ) -> Option<u64> {
+        let (kind, probe) = &commands.probes[at];
+        let legs = probe.legs.len() as u64;
+        if *kind != Kind::Write || legs <= 2 || self.links[host].is_empty() {
+            return None;
+        }
+        let drives = config.drives();
+        let reads = drives.iter().map(|drive| {
+            let request = drive.read_request.min(config.software.max_read_request);
+            // Completions of 64 bytes have as many bytes of headers.
+            2 * drive.reads_in_flight as u64 * request as u64
+        });
+        let in_flight = commands.work.in_flight();
+        let waiting = reads.max()? + in_flight * DOORBELLS;
+        let each = others[0].max(others[1]) + waiting * per_byte;
+        in_flight.checked_mul(probe.nodes.as_ps().checked_add(legs.checked_mul(each)?)?)
     }
 }
+
+/// Bytes on the wire of the messages of a command besides its data: doorbells, entries and their
+/// acknowledgements.
+const DOORBELLS: u64 = 1_024;
 
 fn links_over_tcp(config: &HostConfig) -> bool {
     config.links().iter().any(|link| matches!(link.transport, TransportConfig::Tcp(_)))
@@ -195,7 +233,7 @@ fn direction(
     };
     let command = commands.as_ref().map_err(Clone::clone).map(|commands| {
         let [depth, jobs] = commands.work.depth;
-        let first = depth * jobs.div_ceil(drives as u64);
+        let first = (depth * jobs.div_ceil(drives as u64)).max(commands.at_boot);
         let interval = commands.least.as_ps().max(1);
         let mut steps = vec![Steps { first, each: first, interval, late: 0 }];
         if let Some(interval) = commands.work.interval {

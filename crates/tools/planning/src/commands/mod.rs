@@ -68,6 +68,8 @@ pub struct HostCommands {
     /// The frames of a command on the wire, host to device node and back: the most of all kinds,
     /// each TLP in a frame of its own.
     pub wire: [Wire; 2],
+    /// As many commands send at least as much as the host while it boots.
+    pub at_boot: u64,
     /// The shortest time between two commands of a slot.
     pub least: Duration,
 }
@@ -138,10 +140,11 @@ impl HostCommands {
         }
         // While the host boots, it reads 4 KiB at a time.
         let boot = probe::run(config, host, (Kind::Read, 4096))?;
-        wire.iter_mut().zip(boot.wire).for_each(|(most, own)| most.raise(own));
+        let as_many = |(own, boot): (&Wire, &Wire)| boot.bytes.div_ceil(own.bytes.max(1));
+        let at_boot = wire.iter().zip(&boot.wire).map(as_many).max().unwrap_or(1);
         let shortest = probes.iter().map(|(_, probe)| probe.least);
         let least = shortest.min().unwrap_or(Duration::from_us(1)).min(boot.least);
-        Ok(Self { work, probes, wire, least })
+        Ok(Self { work, probes, wire, at_boot, least })
     }
 }
 
