@@ -448,6 +448,11 @@ impl Planned {
         })
     }
 
+    /// Finds the overloads of the present configuration, which may differ from the plan's.
+    pub fn find_overloads(&mut self) {
+        self.overloads = overload::find(&self.config.network);
+    }
+
     /// Describes each overloaded class of a port in one sentence.
     pub fn overload_sentences(&self) -> Vec<String> {
         let rate = overload::megabits;

@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let grain = args.grain;
     let limits = Limits { is_over: &is_over, grain, entries: args.entries.into() };
     let failed = |why: String| Failure(format!("{name}: {why}"));
-    let search = Search::new(&planned, deadlines);
+    let search = Search::new(&planned, deadlines).map_err(failed)?;
     let before = search.before();
     let found = search.run(&limits);
     let simulated = verify::longest(&planned, args.trials).map_err(failed)?;

@@ -25,7 +25,7 @@ pub struct Help {
 pub fn help(plan: &Plan, deadlines: Deadlines, limits: &Limits<'_>) -> Vec<Help> {
     let feasible = |(key, value, what): &(&str, &str, &'static str)| {
         let planned = plan.with(key, value, "--set").and_then(|plan| plan.build()).ok()?;
-        let found = Search::new(&planned, deadlines).run(limits);
+        let found = Search::new(&planned, deadlines).ok()?.run(limits);
         found.missed.is_empty().then(|| Help { set: format!("{key}={value}"), what })
     };
     CHANGES.iter().filter_map(feasible).collect()

@@ -98,9 +98,33 @@ pub struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// A search for the lists of a plan. Its present lists are ignored.
-    pub fn new(planned: &'a Planned, deadlines: Deadlines) -> Self {
+    ///
+    /// # Errors
+    /// A deadline that no list can meet: it is shorter than a command through an empty network; or
+    /// lines, shapers or streams that are overloaded without gates.
+    pub fn new(planned: &'a Planned, deadlines: Deadlines) -> Result<Self, String> {
         let ports = windows::ports(planned);
-        Self { planned, commands: known_commands(planned), deadlines, ports }
+        let search = Self { planned, commands: known_commands(planned), deadlines, ports };
+        for (host, commands) in planned.hosts.iter().zip(&search.commands) {
+            let Ok(commands) = commands else { continue };
+            for (kind, probe) in &commands.probes {
+                let Some(deadline) = deadlines.of(*kind) else { continue };
+                if deadline < probe.least {
+                    let (kind, deadline, least) =
+                        (kind.name(), deadline.exact(), probe.least.exact());
+                    return Err(format!(
+                        "{kind}={deadline} is too short: a {kind} of {host} takes {least} through \
+                         an empty network"
+                    ));
+                }
+            }
+        }
+        let mut open = windows::apply(planned, &Lists::new());
+        open.find_overloads();
+        match open.overload_sentences().first() {
+            Some(overload) => Err(overload.clone()),
+            None => Ok(search),
+        }
     }
 
     /// The bounds of the plan as it is.
