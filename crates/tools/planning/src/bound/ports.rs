@@ -1,7 +1,7 @@
 //! The classes of a port: what delays their frames, from the configuration of the port.
 
-use super::service::{Class, Credit, Higher, LIMIT, Load, Open, Windows};
-use sim::ethernet::frame::{FCS, GAP, HEADER, MINIMUM, PREAMBLE, TAG};
+use super::service::{Class, Credit, Higher, LIMIT, Load, Open, Weights, Windows};
+use sim::ethernet::frame::{FCS, GAP, HEADER, MINIMUM, MTU, PREAMBLE, TAG};
 use sim::ethernet::port::{Algorithm, Config, Counted, Guard, RateStep};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use tsn::{CycleWindows, QUEUES};
@@ -321,6 +321,23 @@ impl Classes<'_> {
         Some(Credit { range: (range * more).div_ceil(less), slope, ..credit })
     }
 
+    /// The weights of two classes that share the line by weights.
+    fn weights(&self, class: usize, other: usize) -> Option<Weights> {
+        let weight = |class: usize| match self.config.classes[class].algorithm {
+            Algorithm::Ets { weight } => Some(u64::from(weight)),
+            _ => None,
+        };
+        let (own, others) = (weight(class)?, weight(other)?);
+        let least = (0..QUEUES).filter_map(weight).min()?;
+        // The class with the least weight may send one largest frame in a round.
+        let largest = (PREAMBLE + HEADER + TAG + MTU + FCS + GAP) as u64;
+        let quantum = |weight: u64| self.work((largest * weight / least) as usize);
+        let longest = self.work(self.longest[other] + GAP);
+        let (own, quantum) = (quantum(own), quantum(others));
+        let rounds = 3 + self.work(self.longest[class] + GAP) / own.max(1);
+        Some(Weights { own, quantum, longest, rounds })
+    }
+
     /// All that may delay the frames of a class.
     ///
     /// # Errors
@@ -359,6 +376,7 @@ impl Classes<'_> {
                 credit: self.range(other),
                 cut,
                 open: self.gate(other)?.map(|gate| self.open(&gate, other)),
+                weights: self.weights(class, other),
                 turns: None,
             });
         }

@@ -26,23 +26,25 @@ pub struct Class {
 }
 
 impl Class {
-    fn higher(&self, t: u64) -> u64 {
+    fn higher(&self, t: u64, before: u64) -> u64 {
         let own = if self.higher.iter().any(|class| class.turns.is_some()) {
             self.own.frames(t)
         } else {
             0
         };
-        self.higher.iter().fold(0, |sum: u64, class| sum.saturating_add(class.work(t, own)))
+        self.higher
+            .iter()
+            .fold(0, |sum: u64, class| sum.saturating_add(class.work(t, (own, before))))
     }
 
     /// The most work of higher classes that waits at some time, and comes within `t` after it.
     ///
     /// It waits since a time `y` before, from which on these classes kept the line busy.
-    fn higher_waiting(&self, t: u64) -> Option<u64> {
+    fn higher_waiting(&self, t: u64, ahead: u64) -> Option<u64> {
         let end = {
             let mut time = 0;
             loop {
-                let next = self.block.checked_add(self.higher(time))?;
+                let next = self.block.checked_add(self.higher(time, ahead))?;
                 if next <= time {
                     break time;
                 }
@@ -51,7 +53,7 @@ impl Class {
         };
         let rises = self.higher.iter().flat_map(|class| class.rises(end.saturating_add(t)));
         let since = rises.filter_map(|at| at.checked_sub(t)).chain([0]);
-        since.map(|y| self.higher(y.saturating_add(t)).saturating_sub(y)).max()
+        since.map(|y| self.higher(y.saturating_add(t), ahead).saturating_sub(y)).max()
     }
 
     fn measure(&self) -> Measure {
@@ -60,9 +62,9 @@ impl Class {
 
     /// Offered load, and the load that the class can carry, as shares of the line.
     pub fn utilisation(&self) -> (f64, f64) {
-        let higher: f64 = self.higher.iter().map(Higher::rate).sum();
-        let share = self.windows.as_ref().map_or(1.0, Windows::share);
         let own = self.own.rate(self.measure());
+        let higher: f64 = self.higher.iter().map(|class| class.rate(own)).sum();
+        let share = self.windows.as_ref().map_or(1.0, Windows::share);
         match self.credit {
             Some(credit) => (own, credit.slope.0 as f64 / credit.slope.1 as f64 * share),
             None => (own + higher, share),
@@ -108,7 +110,7 @@ impl Class {
     /// The most time that other classes send while the gate of the class is open for `p`.
     fn others(&self, p: u64) -> Option<u64> {
         let Some(windows) = &self.windows else {
-            return self.block.checked_add(self.higher(p));
+            return self.block.checked_add(self.higher(p, 0));
         };
         // Each window may begin behind a frame of another class, and end with a guard band, in which
         // credit may rise.
@@ -118,7 +120,7 @@ impl Class {
         let wall = windows.serve(p, 0)?;
         let mut waiting = self.clone();
         waiting.higher.iter_mut().for_each(|class| class.before = class.before.max(class.wait));
-        blocks.checked_add(waiting.higher(wall))
+        blocks.checked_add(waiting.higher(wall, 0))
     }
 
     /// The longest time from the begin of the busy period until work of the class `before` a frame
@@ -139,7 +141,7 @@ impl Class {
         };
         let mut time = demand;
         loop {
-            let need = demand.saturating_add(self.higher(time));
+            let need = demand.saturating_add(self.higher(time, before));
             let next = match &self.windows {
                 None => need.saturating_add(self.block),
                 // Other frames may begin whenever credit is below 0.
@@ -288,7 +290,7 @@ impl Class {
     fn start_behind(&self, ahead: u64, delay: u64) -> Option<u64> {
         let fixed = self.higher.iter().all(|class| class.before == 0 && class.turns.is_none());
         if self.windows.is_none() && self.credit.is_none() && fixed {
-            let higher = self.higher_waiting(delay)?;
+            let higher = self.higher_waiting(delay, ahead)?;
             return ahead.checked_add(self.block)?.checked_add(higher);
         }
         let mut waiting = self.clone();
@@ -304,7 +306,8 @@ impl Class {
         let express = || self.higher.iter().filter(|class| class.cut > 0);
         let mut time = line.checked_add(self.held)?;
         loop {
-            let more = express().fold(0, |sum: u64, class| sum.saturating_add(class.work(time, 0)));
+            let more =
+                express().fold(0, |sum: u64, class| sum.saturating_add(class.work(time, (0, 0))));
             let next = line.checked_add(self.held)?.checked_add(more)?;
             if next <= time {
                 return Some(time);

@@ -18,9 +18,34 @@ pub struct Higher {
     pub cut: u64,
     /// The windows of its gate; `None`: always open.
     pub open: Option<Open>,
+    /// If the class shares the line with the class under analysis by weights.
+    pub weights: Option<Weights>,
     /// If the flow takes turns with the flow under analysis: its longest frame, and the frames that
     /// go before the first turn.
     pub turns: Option<(u64, u64)>,
+}
+
+/// Deficit round robin between two classes (`tsn::ets`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weights {
+    /// The work of a round of the class under analysis.
+    pub own: u64,
+    /// The work of a round of this class.
+    pub quantum: u64,
+    /// Its longest frame.
+    pub longest: u64,
+    /// Rounds for the next frame, the present round, and one with a deficit.
+    pub rounds: u64,
+}
+
+impl Weights {
+    /// The most work of this class until the class under analysis has sent `before`: in the rounds
+    /// for it, and `rounds` more.
+    fn most(&self, before: u64) -> u64 {
+        (before / self.own.max(1) + self.rounds)
+            .saturating_mul(self.quantum)
+            .saturating_add(self.longest)
+    }
 }
 
 /// A credit-based shaper.
@@ -59,7 +84,7 @@ impl Higher {
         })
     }
 
-    pub(super) fn work(&self, t: u64, own: u64) -> u64 {
+    pub(super) fn work(&self, t: u64, (own, before): (u64, u64)) -> u64 {
         let t_all = t.saturating_add(self.before);
         let cuts = match self.cut {
             0 => 0,
@@ -68,7 +93,8 @@ impl Higher {
         let arrives = self.load.work(t_all).min(self.in_turn(own));
         let passes = self.credit.map_or(u64::MAX, |credit| credit.passes(t));
         let open = self.open.as_ref().map_or(u64::MAX, |open| open.most(t));
-        arrives.min(passes).min(open).saturating_add(cuts)
+        let shares = self.weights.map_or(u64::MAX, |weights| weights.most(before));
+        arrives.min(passes).min(open).min(shares).saturating_add(cuts)
     }
 
     pub(super) fn rises(&self, until: u64) -> impl Iterator<Item = u64> {
@@ -76,7 +102,10 @@ impl Higher {
         rises.into_iter().filter_map(|at| at.checked_sub(self.before))
     }
 
-    pub(super) fn rate(&self) -> f64 {
+    pub(super) fn rate(&self, own: f64) -> f64 {
+        let shares = self
+            .weights
+            .map_or(f64::INFINITY, |weights| own * weights.quantum as f64 / weights.own as f64);
         let open = self.open.as_ref().map_or(1.0, |open| {
             let windows = open.spans.len() as u64;
             let sum: u64 = open.spans.iter().map(|(from, to)| to - from).sum();
@@ -84,6 +113,6 @@ impl Higher {
         });
         let frames = self.load.groups.iter().flat_map(|group| &group.flows);
         let cuts: f64 = frames.map(|flow| flow.rate() * self.cut as f64).sum();
-        self.load.rate(Measure::Line).min(open) + if self.cut > 0 { cuts } else { 0.0 }
+        self.load.rate(Measure::Line).min(open).min(shares) + if self.cut > 0 { cuts } else { 0.0 }
     }
 }

@@ -13,7 +13,7 @@ mod load;
 mod windows;
 
 pub use class::Class;
-pub use higher::{Credit, Higher};
+pub use higher::{Credit, Higher, Weights};
 pub use load::{Cap, Constraint, Entering, Group, Load, Measure};
 pub use windows::{Open, Windows};
 

@@ -44,8 +44,9 @@ impl Solver<'_> {
         let (mut machine, mut groups) = (machine.clone(), own.groups.clone());
         flows.remove(at);
         machine.own = Load { groups: vec![groups.remove(at)] };
-        if machine.credit.is_some() || machine.windows.is_some() {
-            // All frames need credit and windows, in any order.
+        let weighted = machine.higher.iter().any(|class| class.weights.is_some());
+        if machine.credit.is_some() || machine.windows.is_some() || weighted {
+            // All frames need credit, windows and rounds, in any order.
             machine.own.groups.extend(groups);
             return machine;
         }
@@ -53,8 +54,9 @@ impl Solver<'_> {
             let tunnel = self.flows[flow].command.is_some();
             let turns = tunnel.then(|| self.turn(flow, classes));
             let load = Load { groups: vec![group] };
-            let (before, credit, cut, open) = (0, None, 0, None);
-            machine.higher.push(Higher { load, before, wait, credit, cut, open, turns });
+            let (before, credit, cut) = (0, None, 0);
+            let (open, weights) = (None, None);
+            machine.higher.push(Higher { load, before, wait, credit, cut, open, weights, turns });
         }
         machine
     }
