@@ -4,6 +4,7 @@
 //! - [`bound`]: the worst case of every stream, hop by hop, by network calculus.
 //!
 //! - [`admit`]: whether one more stream fits;
+//! - [`scenario`]: bounds, simulation and measurements on one page;
 //! - [`schedule`]: gate control lists that meet deadlines.
 //!
 //! A bound holds for every start of hosts and streams and every offset of the clocks of gates, under
@@ -12,4 +13,5 @@
 pub mod admit;
 pub mod bound;
 pub mod commands;
+pub mod scenario;
 pub mod schedule;

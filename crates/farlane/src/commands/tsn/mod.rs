@@ -2,6 +2,7 @@
 
 mod admit;
 mod bound;
+mod report;
 mod schedule;
 
 use super::{Ended, Failure};
@@ -18,6 +19,7 @@ pub struct Args {
 enum Command {
     Admit(admit::Args),
     Bound(bound::Args),
+    Report(report::Args),
     Schedule(schedule::Args),
 }
 
@@ -26,6 +28,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     match &args.command {
         Command::Admit(args) => admit::run(args),
         Command::Bound(args) => bound::run(args).map(|()| Ended::Done),
+        Command::Report(args) => report::run(args).map(|()| Ended::Done),
         Command::Schedule(args) => schedule::run(args),
     }
 }

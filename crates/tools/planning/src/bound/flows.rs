@@ -208,7 +208,7 @@ pub fn graph(
 }
 
 /// The traffic class of frames at a port; of cyclic queues, the first of the pair.
-fn class(network: &NetworkConfig, port: CableEnd, tag: Option<Tag>) -> usize {
+pub fn class(network: &NetworkConfig, port: CableEnd, tag: Option<Tag>) -> usize {
     let pcp = tag.map_or(0, |tag| tag.pcp & 7);
     let config = network.port(port);
     let class = config.queue_of_priority[usize::from(pcp)].into();
