@@ -2,12 +2,13 @@
 
 mod admit;
 mod bound;
+pub(super) mod network;
 mod schedule;
 
 use super::{Ended, Failure};
 use clap::Subcommand;
 
-/// Guaranteed latencies of the network of a plan
+/// Guaranteed latencies of a network
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]
