@@ -139,3 +139,20 @@ fn unknown_option_is_not_taken_as_file() {
     let said = is_wrong_usage(&["sim", "x.toml", "--sweap", "x=1"]);
     assert!(said.contains("'--sweep'"), "a name that is near is still told: {said}");
 }
+
+#[test]
+fn networks_without_bounds() {
+    let folder = scratch("networks");
+    let [ring, plan, none] =
+        ["ring.json", "plan.toml", "none.json"].map(|name| text(&folder.join(name)));
+    let network = r#"{"network": {"arrival_curve": {"bursts": [1], "rates": [1]},
+        "service_curve": {"latencies": [1], "rates": [4]}},
+        "flows": [{"name": "forth", "path": ["a", "b"]}, {"name": "back", "path": ["b", "a"]}],
+        "servers": [{"name": "a"}, {"name": "b"}]}"#;
+    std::fs::write(&ring, network).unwrap();
+    fails(&["tsn", "bound", &ring, "--method", "plp"], &[&ring, "plp requires", "a > b"]);
+    std::fs::write(&ring, network.replace(r#"["b", "a"]"#, r#"["c"]"#)).unwrap();
+    fails(&["tsn", "bound", &ring], &[&ring, "flows[1].path[0]", "'c'"]);
+    is_wrong_usage(&["tsn", "bound", &plan, "--method", "tfa"]);
+    fails(&["tsn", "bound", &none], &[&none, "No such file"]);
+}

@@ -85,7 +85,7 @@ fn check(name: &str, most: usize, parts: &[(&str, &str)]) -> tempfile::TempDir {
     let place = place();
     let page = std::fs::read_to_string(format!("{ROOT}/{name}")).unwrap();
     let all = transcripts(&page);
-    let commands = ["farlane sim ", "farlane trace "];
+    let commands = ["farlane sim ", "farlane trace ", "farlane tsn "];
     let virtual_time = |command: &str| commands.iter().any(|begin| command.starts_with(begin));
     let chosen: Vec<_> = all.iter().filter(|(command, _)| virtual_time(command)).collect();
     assert_eq!(chosen.len(), most, "{name}: {chosen:?}");
@@ -111,6 +111,11 @@ fn the_guide_to_simulations() {
 #[test]
 fn the_guide_to_tsn() {
     check("docs/guide/tsn.md", 6, &[]);
+}
+
+#[test]
+fn the_page_on_planning() {
+    check("docs/tsn-planning.md", 1, &[]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 mod help;
 mod page;
 
-use super::{bench, demo, drive, io, ping, reproduce};
+use super::{bench, demo, drive, io, ping, reproduce, tsn};
 use plan::run::document;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -132,6 +132,10 @@ fn documents() -> Vec<Documented> {
         document::<analysis::trace_report::against::ComparisonDocument<'_>>(
             "trace-against",
             "`farlane trace --against --json`",
+        ),
+        document::<tsn::network::NetworkBounds>(
+            "tsn-bound-network",
+            "`farlane tsn bound FILE.json --json`",
         ),
         document::<document::SimReport>("sim", "`farlane sim --json`"),
         document::<document::SweepDocument>("sim-sweep", "`farlane sim --sweep --json`"),

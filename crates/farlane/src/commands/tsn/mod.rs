@@ -2,13 +2,14 @@
 
 mod admit;
 mod bound;
+pub(super) mod network;
 mod report;
 mod schedule;
 
 use super::{Ended, Failure};
 use clap::Subcommand;
 
-/// Guaranteed latencies of the network of a plan
+/// Guaranteed latencies and configuration of a network
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]

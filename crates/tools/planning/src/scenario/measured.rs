@@ -40,7 +40,9 @@ pub fn read(text: &str, name: Option<&str>) -> Result<Vec<Measured>, String> {
         all.extend(of_histogram(name, &segment["histogram"]));
     }
     if all.is_empty() {
-        return Err("no latencies: expected a document of live, latency listen or latency lab".into());
+        return Err(
+            "no latencies: expected a document of live, latency listen or latency lab".into()
+        );
     }
     Ok(all)
 }

@@ -38,7 +38,10 @@ impl Subjected<'_> {
         let x = Axis::times("latency, logarithmic", left as f64 * 0.95, right as f64 * 1.1);
         let mut plot = Plot::new(&self.name, x, Axis::shares("share"));
         let steps = (0..=200).map(|step| f64::from(step) / 200.0);
-        plot.line("simulated", steps.map(|share| (self.simulated.quantile_ns(share) as f64, share)));
+        plot.line(
+            "simulated",
+            steps.map(|share| (self.simulated.quantile_ns(share) as f64, share)),
+        );
         for one in &self.measured {
             plot.line("measured", one.shares.iter().map(|(share, ns)| (*ns as f64, *share)));
         }
@@ -53,7 +56,8 @@ impl Scenario<'_> {
     pub fn page(&self) -> String {
         let mut page = Page::new(&format!("{}: bound, simulated, measured", self.file));
         let subjects = self.subjects();
-        let measured = |subject: &Subjected<'_>| subject.measured.iter().map(|one| one.max_ns).max();
+        let measured =
+            |subject: &Subjected<'_>| subject.measured.iter().map(|one| one.max_ns).max();
         let late = |by: &dyn Fn(&Subjected<'_>) -> Option<u64>| {
             subjects.iter().filter(|subject| subject.is_late(by(subject))).count()
         };
@@ -152,15 +156,18 @@ impl Scenario<'_> {
                 format,
             });
         }
-        let bounded = self.bounds.streams.iter().flat_map(|stream| {
-            stream.listeners.iter().map(move |listener| (stream, listener))
-        });
+        let bounded = self
+            .bounds
+            .streams
+            .iter()
+            .flat_map(|stream| stream.listeners.iter().map(move |listener| (stream, listener)));
         for (stream, listener) in bounded.filter(|(_, one)| one.bound.is_ok()).take(12) {
             let hops: Vec<u64> =
                 listener.hops.iter().map(|hop| hop.bound.map_or(0, Duration::as_ns)).collect();
             stacks.push(Stack {
                 title: format!("{} to {}, bound by port", stream.name, listener.name),
-                note: "Queue and transmission; cables, bridges and interfaces are not shown.".into(),
+                note: "Queue and transmission; cables, bridges and interfaces are not shown."
+                    .into(),
                 parts: listener.hops.iter().map(|hop| hop.port.clone()).collect(),
                 bars: vec![Bar {
                     name: stream.name.clone(),
