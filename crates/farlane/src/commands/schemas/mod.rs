@@ -133,10 +133,19 @@ fn documents() -> Vec<Documented> {
             "trace-against",
             "`farlane trace --against --json`",
         ),
+        document::<planning::bound::document::BoundReport>(
+            "tsn-bound",
+            "`farlane tsn bound PLAN --json`",
+        ),
         document::<tsn::network::NetworkBounds>(
             "tsn-bound-network",
             "`farlane tsn bound FILE.json --json`",
         ),
+        document::<planning::schedule::document::ScheduleReport>(
+            "tsn-schedule",
+            "`farlane tsn schedule --json`",
+        ),
+        document::<planning::admit::AdmitReport>("tsn-admit", "`farlane tsn admit --json`"),
         document::<document::SimReport>("sim", "`farlane sim --json`"),
         document::<document::SweepDocument>("sim-sweep", "`farlane sim --sweep --json`"),
         document::<document::FailedRun>("sim-failed", "`farlane sim --json`, a plan that failed"),

@@ -29,7 +29,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     args.network.refuse_for_plans();
     let planned = built(&args.plan.read()?)?;
-    let report = BoundReport::new(args.plan.name(), &planned, &bound(&planned));
+    let report = BoundReport::new(args.plan.name(), &bound(&planned));
     match args.json {
         true => println!("{}", json(&report)),
         false => print!("{}", report.text()),

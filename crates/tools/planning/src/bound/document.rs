@@ -1,7 +1,6 @@
 //! The bounds of a plan as a document and as text.
 
 use super::{Bounds, CommandBound, HopBound, ListenerBound, StreamBound};
-use plan::Planned;
 use report::Align::{Left, Right};
 use report::Table;
 use schemars::JsonSchema;
@@ -122,7 +121,7 @@ impl From<&CommandBound> for CommandRow {
 
 impl BoundReport {
     /// The document of the bounds of a plan.
-    pub fn new(plan: String, _: &Planned, bounds: &Bounds) -> Self {
+    pub fn new(plan: String, bounds: &Bounds) -> Self {
         Self {
             schema: 1,
             plan,
