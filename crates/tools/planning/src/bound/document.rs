@@ -102,7 +102,7 @@ impl From<&ListenerBound> for ListenerRow {
 
 impl From<&HopBound> for HopRow {
     fn from(hop: &HopBound) -> Self {
-        let HopBound { port, bound, backlog } = hop;
+        let HopBound { port, bound, backlog, .. } = hop;
         Self { port: port.clone(), bound_ns: bound.map(up), backlog_bytes: *backlog }
     }
 }

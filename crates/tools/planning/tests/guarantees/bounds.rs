@@ -3,6 +3,7 @@
 use farlane_planning::bound::{Bounds, bound};
 use plan::{Plan, Planned};
 use sim::World;
+use sim::network::{CableEnd, NetworkConfig};
 use stats::random::Random;
 use std::fmt::Write;
 
@@ -205,12 +206,28 @@ fn exceeded(planned: &Planned, bounds: &Bounds, lossy: bool) -> (Vec<String>, Ve
                 continue;
             }
             ratios.push(most.as_ps() as f64 / longest.as_ps() as f64);
+            for hop in &bound.hops {
+                let (port, class) = hop.place;
+                let wires = 0..report.queues.len();
+                let wire = wires
+                    .into_iter()
+                    .find(|wire| wire_of(&planned.config.network, *wire) == Some(port));
+                let queued = report.queues[wire.unwrap()].classes[class].most_bytes as u64;
+                if hop.backlog.is_some_and(|most| queued > most) {
+                    wrong.push(format!("{}: {queued} B > {:?}", hop.port, hop.backlog));
+                }
+            }
             if longest > most {
                 wrong.push(format!("{}: {longest:?} > {most:?}", stream.stream.number));
             }
         }
     }
     (wrong, ratios)
+}
+
+/// The port that sends onto a wire.
+fn wire_of(network: &NetworkConfig, wire: usize) -> Option<CableEnd> {
+    plan::simulate::places::wire(network, wire).map(|(from, _)| from)
 }
 
 fn check(feature: Feature, seeds: std::ops::Range<u64>) {

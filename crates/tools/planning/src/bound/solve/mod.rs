@@ -59,6 +59,8 @@ pub struct ListenerBound {
 pub struct HopBound {
     /// The port and the far end of its cable.
     pub port: String,
+    /// The port, and the class there.
+    pub place: (CableEnd, usize),
     /// The longest time from the arrival in the queue to the end of the transmission.
     pub bound: Option<Duration>,
     /// The most bytes of the class in the queue, header to FCS.

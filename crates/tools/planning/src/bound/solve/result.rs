@@ -149,6 +149,7 @@ impl Solver<'_> {
             let state = &self.states[number][*at];
             HopBound {
                 port: self.planned.port_name(flow.hops[*at].port),
+                place: (flow.hops[*at].port, flow.hops[*at].class),
                 bound: state.delay.map(Duration::from_ps),
                 backlog: state.backlog,
             }
