@@ -45,7 +45,7 @@ fn exported_lines_hold_in_a_stock_kernel() {
     let mut guest = Guest::builder("lab-gates/guest").lab().start();
     guest.run(&script!("network"));
     let list = taprio::parse(GATES).unwrap();
-    let line = |offload| taprio::command(&list, &taprio::Options { device: "near", offload });
+    let line = |offload| taprio::command(&list, &taprio::Options::new("near", offload));
 
     // A veth has no clock of its own, so the kernel parses the line and refuses the offload.
     let refused = guest.try_run(&command(&line(true)));
