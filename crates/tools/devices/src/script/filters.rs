@@ -12,11 +12,10 @@ use tsn::{Cqf, QUEUES};
 const PRIORITIES: usize = 40_000;
 /// The longest payload without a limit, in bytes.
 pub(crate) const NO_LIMIT: u64 = 65_535;
-/// Bits per byte.
-const BITS: u64 = 8;
 
 /// Adds the filters of all ports.
 pub(super) fn lines(node: &Node, devices: &[String], options: &Options, lines: &mut Lines) {
+    node.streams.iter().for_each(|stream| lacks(stream, lines));
     for (number, device) in devices.iter().enumerate() {
         lines.remark(format_args!("From {}", node.ports[number].peer));
         lines.down(format!("tc qdisc del dev {device} clsact"));
@@ -90,11 +89,21 @@ fn priority_filter(device: &str, first: usize, priority: &str) -> String {
     )
 }
 
+/// Notes the parts of a filter that tc lacks.
+fn lacks(stream: &Stream, lines: &mut Lines) {
+    let Some(psfp::Config { block_on_oversize, gate, meter, .. }) = &stream.filter else { return };
+    let latches = gate.as_ref().is_some_and(|gate| gate.close_on_invalid || gate.close_on_excess);
+    if *block_on_oversize || latches || meter.is_some_and(|meter| meter.mark_all_red) {
+        lines.note(format_args!("stream {}: the permanent blocks", stream.name));
+    }
+    if meter.is_some_and(|meter| meter.ebs > 0) {
+        lines.note(format_args!("stream {}: the excess rate", stream.name));
+    }
+}
+
 /// Adds the filter of a stream. The frames continue to the filters of their priorities.
 fn police(stream: &Stream, device: &str, preference: usize, lines: &mut Lines) {
-    let Some(filter) = &stream.filter else { return };
-    lines.remark(format_args!("Stream {}", stream.name));
-    let psfp::Config { max_sdu, block_on_oversize, gate, meter } = filter;
+    let Some(psfp::Config { max_sdu, gate, meter, .. }) = &stream.filter else { return };
     let mut actions = Vec::new();
     if let Some(most) = max_sdu {
         actions.push(format!("police mtu {most} conform-exceed drop/"));
@@ -102,19 +111,9 @@ fn police(stream: &Stream, device: &str, preference: usize, lines: &mut Lines) {
     actions.extend(gate.as_ref().map(gate_action));
     let (keys, tag) = matches(&stream.identification);
     actions.extend(meter.filter(|meter| meter.cir > 0).map(|meter| meter_action(&meter, tag)));
-    let mut lacks = Vec::new();
-    let latches = gate.as_ref().is_some_and(|gate| gate.close_on_invalid || gate.close_on_excess);
-    if *block_on_oversize || latches || meter.is_some_and(|meter| meter.mark_all_red) {
-        lacks.push("the permanent blocks");
-    }
-    if meter.is_some_and(|meter| meter.ebs > 0) {
-        lacks.push("the excess rate");
-    }
-    if !lacks.is_empty() {
-        lines.note(format_args!("{device}, stream {}: {}", stream.name, lacks.join(", ")));
-    }
     let Some((last, others)) = actions.split_last() else { return };
     let others = others.iter().fold(String::new(), |all, own| format!("{all}action {own}pipe "));
+    lines.remark(format_args!("Stream {}", stream.name));
     lines.up(format!(
         "tc filter add dev {device} ingress pref {preference} {keys} {others}action {last}continue"
     ));
@@ -137,7 +136,6 @@ fn gate_action(gate: &GateConfig) -> String {
 fn meter_action(meter: &MeterConfig, tagged: bool) -> String {
     let MeterConfig { cir, cbs, .. } = meter;
     let overhead = HEADER + FCS + if tagged { TAG } else { 0 };
-    debug_assert!(cir % BITS == 0, "plans have rates in bytes");
     format!(
         "police rate {cir}bit burst {cbs}b mtu {NO_LIMIT} overhead {overhead} \
          conform-exceed drop/"

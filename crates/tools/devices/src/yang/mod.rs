@@ -6,8 +6,6 @@ mod redundancy;
 mod streams;
 mod tree;
 
-
-
 use crate::node::Node;
 use serde_json::Value;
 use sim::network::{Place, mac};
@@ -71,7 +69,8 @@ fn prune(value: &mut Value) {
         return;
     };
     members.values_mut().for_each(prune);
-    members.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty()));
+    members
+        .retain(|_, value| !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty()));
 }
 
 /// Returns an address in the format of ieee802-types.

@@ -4,8 +4,8 @@ use super::tree::*;
 use super::{rational, time};
 use crate::node::Port;
 use sim::ethernet::port::{Algorithm as Selection, Config, Counted, Preemption};
-use tsn::preemption::verification;
 use std::collections::BTreeMap;
+use tsn::preemption::verification;
 use tsn::{Entry, GateControlList, Operation, QUEUES};
 use wire::{Duration, Instant};
 
@@ -31,14 +31,18 @@ pub(super) fn port(port: &Port, notes: &mut Vec<String>) -> BridgePort {
         transmission_selection_algorithm_table: Some(AlgorithmTable {
             transmission_selection_algorithm_map: algorithms(config, &mut note),
         }),
-        gates: gates(config, &mut note),
+        gates: Some(gates(config, &mut note)),
         preemption: config.preemption.as_ref().map(|own| preemption(own, config, &mut note)),
         cbsa: cbsa(config),
     }
 }
 
 fn classes(config: &Config) -> BTreeMap<String, u8> {
-    let count = config.queue_of_priority.iter().max().map(|last| ("number-of-traffic-classes".to_owned(), last + 1));
+    let count = config
+        .queue_of_priority
+        .iter()
+        .max()
+        .map(|last| ("number-of-traffic-classes".to_owned(), last + 1));
     by_priority(config.queue_of_priority).chain(count).collect()
 }
 
@@ -74,9 +78,9 @@ fn algorithms(config: &Config, note: &mut impl FnMut(String)) -> Vec<AlgorithmOf
     each.collect()
 }
 
-/// Returns the table of gates and longest payloads, if the port has either. The maxima are what the
-/// lists need, because the module requires them.
-fn gates(config: &Config, note: &mut impl FnMut(String)) -> Option<GateParameters> {
+/// Returns the table of gates and longest payloads. Its maxima are those of the list: the module
+/// requires maxima, even without a list.
+fn gates(config: &Config, note: &mut impl FnMut(String)) -> GateParameters {
     let sdu = |(number, bytes): (usize, usize)| QueueMaxSdu {
         traffic_class: number as u8,
         queue_max_sdu: bytes as u32,
@@ -93,14 +97,11 @@ fn gates(config: &Config, note: &mut impl FnMut(String)) -> Option<GateParameter
         }
         merged
     });
-    if list.is_none() && limits.is_empty() {
-        return None;
-    }
     let entries = list.iter().flat_map(GateControlList::entries).zip(0..);
     let entries: Vec<_> = entries.map(|(entry, index)| control_entry(entry, index)).collect();
     let cycle = list.as_ref().map_or(Duration::from_ms(1), GateControlList::cycle_time);
     let cycle = rational(cycle).expect("cycles of ports have 31 bits of nanoseconds");
-    Some(GateParameters {
+    GateParameters {
         queue_max_sdu_table: limits,
         gate_enabled: list.is_some(),
         admin_gate_states: Some(u8::MAX),
@@ -111,7 +112,7 @@ fn gates(config: &Config, note: &mut impl FnMut(String)) -> Option<GateParameter
         admin_cycle_time: cycle,
         admin_base_time: list.as_ref().map(|list| time(list.base_time())),
         config_change: list.as_ref().map(|_| true),
-    })
+    }
 }
 
 fn control_entry(entry: &Entry, index: u32) -> ControlEntry {

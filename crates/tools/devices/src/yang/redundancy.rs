@@ -48,9 +48,8 @@ pub(super) fn identities(node: &Node, notes: &mut Vec<String>) -> Vec<StreamIden
                 };
                 StreamIdentity { ip_stream_identification: Some(own), ..identity }
             }
-            Identification::Priority { source, destination, tag } => {
+            Identification::Priority { destination, tag, .. } => {
                 notes.push(format!("stream {}: source and priority of its frames", stream.name));
-                let _ = source;
                 StreamIdentity {
                     null_stream_identification: by(Some(address(destination)), None, Some(tag.vid)),
                     ..identity
