@@ -1,5 +1,6 @@
 //! Tests of exported and imported files, over the shipped plans and random ports.
 
+mod roundtrip;
 mod scripts;
 
 use farlane_devices::node::Node;

@@ -1,10 +1,13 @@
 //! A node as YANG instance data in JSON (RFC 7951), and back.
 
 mod ports;
+mod read;
 
 mod redundancy;
 mod streams;
 mod tree;
+
+pub(crate) use read::read;
 
 use crate::node::Node;
 use serde_json::Value;
