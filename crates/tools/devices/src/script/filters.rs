@@ -1,7 +1,7 @@
 //! Filters at the ports of a bridge: priorities from tags, streams that are policed, cyclic queues.
 
 use super::{Lines, Options};
-use crate::node::{Node, Stream};
+use crate::node::{Node, Port, Stream};
 use sim::ethernet::frame::{FCS, HEADER, TAG};
 use sim::ethernet::streams::Identification;
 use std::fmt::Write;
@@ -32,6 +32,7 @@ pub(super) fn lines(node: &Node, devices: &[String], options: &Options, lines: &
             ));
         }
     }
+    unassigned(node).for_each(|text| lines.note(text));
     if cyclic(node).next().is_some() && !options.offload {
         lines.note("the internal priorities (IPV) of cyclic queues, which only hardware uses");
     }
@@ -50,6 +51,17 @@ pub(crate) fn cyclic(node: &Node) -> impl Iterator<Item = (&Cqf, [usize; 2], &[u
         seen.push(pair.classes);
         new.then_some((pair, [first, second], map))
     })
+}
+
+/// Notes cyclic queues with a class to which no priority leads, so that no gate can assign it.
+pub(crate) fn unassigned(node: &Node) -> impl Iterator<Item = String> {
+    let lacks = |port: &&Port| {
+        let map = &port.config.queue_of_priority;
+        let mut classes = port.config.cqf.iter().flat_map(|pair| pair.classes);
+        classes.any(|class| !map.contains(&class))
+    };
+    let note = |port: &Port| format!("port to {}: a cyclic class without a priority", port.peer);
+    node.ports.iter().filter(lacks).map(note)
 }
 
 /// Returns the priorities of cyclic queues, each with the action of a gate that assigns the class of

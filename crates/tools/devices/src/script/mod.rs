@@ -4,7 +4,7 @@ mod filters;
 mod forwarding;
 mod qdiscs;
 
-pub(crate) use filters::cyclic;
+pub(crate) use filters::{cyclic, unassigned};
 
 use crate::node::Node;
 use std::collections::BTreeSet;

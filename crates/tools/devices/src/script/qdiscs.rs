@@ -42,7 +42,9 @@ impl Part<'_> {
                 "tc qdisc replace dev {device} parent root handle 100 mqprio {classes} {hardware}"
             ));
         }
-        for (number, class) in config.classes.iter().enumerate() {
+        // A class without a priority has no frames, and beyond the last one no queue.
+        let used = |(number, _): &(usize, &Class)| has_priority(config, *number);
+        for (number, class) in config.classes.iter().enumerate().filter(used) {
             if class.max_sdu.is_some() && !gated {
                 self.note(format_args!(
                     "max_sdu of class {number}, which tc has only with a schedule"
@@ -169,7 +171,7 @@ fn credits(port: &Config, number: usize, idle_slope: u64) -> [u64; 2] {
         let payload = class.max_sdu.unwrap_or(MTU).min(MTU);
         (PREAMBLE + HEADER + TAG + payload + FCS + GAP) as u64 * BITS
     };
-    let used = |class: &usize| port.queue_of_priority.contains(&(*class as u8));
+    let used = |class: &usize| has_priority(port, *class);
     let lower = (0..number).filter(used).map(|class| frame(&port.classes[class]));
     let (mut interference, mut higher) = (lower.max().unwrap_or(0), Vec::new());
     for class in (number + 1..QUEUES).filter(used).map(|class| &port.classes[class]) {
@@ -183,4 +185,8 @@ fn credits(port: &Config, number: usize, idle_slope: u64) -> [u64; 2] {
     let bytes = |bits: u64| bits.div_ceil(BITS).min(i32::MAX as u64);
     let most = hi_credit(slopes, interference, &higher).map_or(i32::MAX as u64, bytes);
     [most, bytes(lo_credit(slopes, frame(&port.classes[number])).unsigned_abs())]
+}
+
+fn has_priority(port: &Config, class: usize) -> bool {
+    port.queue_of_priority.iter().any(|own| usize::from(*own) == class)
 }

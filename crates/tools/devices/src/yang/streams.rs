@@ -3,7 +3,7 @@
 use super::tree::*;
 use super::{PRIORITIES, rational, time};
 use crate::node::Node;
-use crate::script::cyclic;
+use crate::script::{cyclic, unassigned};
 use sim::ethernet::port::{Algorithm, Ats};
 use tsn::psfp::{self, GateConfig, GateEntry, MeterConfig};
 use tsn::{Clock, QUEUES};
@@ -27,6 +27,7 @@ pub(super) fn component(node: &Node, notes: &mut Vec<String>) -> Component {
             notes.push(format!("stream {}: {lack}", stream.name));
         }
     }
+    notes.extend(unassigned(node));
     for (pair, priorities, map) in cyclic(node) {
         let entry = |priority: usize| GateEntry {
             open: true,

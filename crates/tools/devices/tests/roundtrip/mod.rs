@@ -41,10 +41,14 @@ fn ports(planned: &Planned) -> BTreeMap<(String, String), Config> {
     each.collect()
 }
 
-/// Describes what the files have of a port.
+/// Describes what the files have of a port: of the classes with a priority.
 fn described(port: &Config) -> String {
     let gates = port.gates.as_ref().map(|gates| tsn::taprio::words(&gates.merged().unwrap()));
-    let class = |class: &sim::ethernet::port::Class| {
+    let used = |class: usize| port.queue_of_priority.iter().any(|own| usize::from(*own) == class);
+    let class = |(number, class): (usize, &sim::ethernet::port::Class)| {
+        if !used(number) {
+            return String::new();
+        }
         let algorithm = match &class.algorithm {
             Algorithm::CreditBased(shaper) => format!("cbs {}", shaper.idle_slope),
             Algorithm::Ats(ats) => format!("ats {:?} {:?}", ats.committed, ats.max_residence),
@@ -52,8 +56,10 @@ fn described(port: &Config) -> String {
         };
         format!("{algorithm} {:?}", class.max_sdu)
     };
-    let classes: Vec<String> = port.classes.iter().map(class).collect();
-    let preemption = port.preemption.map(|own| (own.express, own.fragment, own.verify));
+    let classes: Vec<String> = port.classes.iter().enumerate().map(class).collect();
+    let express =
+        |mask: u8| (0..8).filter(|at| mask >> at & 1 == 1 && used(*at)).collect::<Vec<_>>();
+    let preemption = port.preemption.map(|own| (express(own.express), own.fragment, own.verify));
     format!(
         "{gates:?} {:?} {classes:?} {:?} {preemption:?} {:?} {}",
         port.queue_of_priority, port.cqf, port.vlans, port.pvid
@@ -127,6 +133,7 @@ fn filters_are_read_back_from_yang_data() {
     let text = import(&target, &[file("switch.json", data.text)]).unwrap().text;
     let frames = "# Filter switch-1: stream 1 from 02-00-00-00-00-03 VLAN 1\n";
     assert!(text.starts_with(frames), "{text}");
-    let filter = "[filters.switch-1]\nrate = \"13750000B/s\"\nburst = \"4KiB\"\nblock_red = \"on\"\n";
+    let filter =
+        "[filters.switch-1]\nrate = \"13750000B/s\"\nburst = \"4KiB\"\nblock_red = \"on\"\n";
     assert!(text.ends_with(filter), "{text}");
 }
