@@ -16,6 +16,9 @@ pub struct Options {
     /// The network controllers execute gates and preemption (`flags 0x2`, `hw 1`). Otherwise the
     /// kernel executes gates, and preemption is left out.
     pub offload: bool,
+    /// Frames of periodic streams that pass a gate leave at their times (etf). Their classes drop
+    /// frames of sockets without launch times.
+    pub launch_times: bool,
 }
 
 /// A script and what it lacks.

@@ -127,9 +127,10 @@ impl Part<'_> {
         let mut own = self.launches.iter().filter(|launch| launch.class == number).peekable();
         let strict =
             matches!(self.port.config.classes[number].algorithm, Algorithm::StrictPriority);
-        if own.peek().is_none() || !strict {
+        if own.peek().is_none() || !strict || !self.options.launch_times {
             return;
         }
+        let queue = number + 1;
         for Launch { name, times: (start, interval), .. } in own {
             let (start, interval) = (start.as_ns(), interval.as_ns());
             self.lines.remark(format_args!(
@@ -137,10 +138,9 @@ impl Part<'_> {
             ));
         }
         self.lines.up(format!(
-            "tc qdisc replace dev {} parent 100:{} etf clockid CLOCK_TAI \
+            "tc qdisc replace dev {} parent 100:{queue} handle 10{queue} etf clockid CLOCK_TAI \
              delta \"${{ETF_DELTA:-500000}}\"{}",
             self.device,
-            number + 1,
             if self.options.offload { " offload" } else { "" }
         ));
     }
@@ -150,12 +150,11 @@ impl Part<'_> {
         let config = &self.port.config;
         let [most, least] = credits(config, number, idle_slope);
         let kilobits = |bits: u64| bits.div_ceil(1000);
-        let idle = kilobits(idle_slope);
+        let (idle, queue) = (kilobits(idle_slope), number + 1);
         self.lines.up(format!(
-            "tc qdisc replace dev {} parent 100:{} cbs idleslope {idle} sendslope -{} \
-             hicredit {most} locredit -{least} offload {}",
+            "tc qdisc replace dev {} parent 100:{queue} handle 10{queue} cbs idleslope {idle} \
+             sendslope -{} hicredit {most} locredit -{least} offload {}",
             self.device,
-            number + 1,
             kilobits(config.rate.bits_per_second()).saturating_sub(idle),
             u8::from(self.options.offload)
         ));

@@ -168,7 +168,7 @@ fn answers(commands: &[String]) -> Vec<File> {
 /// Checks that the kernel's answers after the scripts of a plan give its ports.
 pub fn assert_back(planned: &plan::Planned, context: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { offload: true };
+    let options = Options { offload: true, ..Options::default() };
     let (back, _) = back(planned, |node: &Node| {
         let text = script(node, context, &options).text;
         let commands = run(folder.path(), &text, &[]);
