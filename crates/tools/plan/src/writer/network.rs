@@ -8,9 +8,9 @@ use sim::ethernet::port::{Algorithm, Committed};
 use sim::ethernet::traffic::{Pattern, StreamId};
 use sim::ethernet::{Rate, port};
 use sim::network::{CableEnd, ClockNode, NetworkConfig, StationConfig, TimeConfig, TrafficConfig};
+use tsn::StepPolicy;
 use tsn::gptp::domain::interval;
 use tsn::gptp::{Stamping, Walk};
-use tsn::StepPolicy;
 use wire::Duration;
 
 fn name(place: CableEnd) -> String {

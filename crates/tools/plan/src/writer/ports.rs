@@ -68,8 +68,13 @@ impl Keys {
         if let Some(Preemption { express, fragment, verify, .. }) = &port.preemption {
             self.add(table, "express", list((0..8).filter(|class| express >> class & 1 == 1)));
             // A first fragment has 64 (1 + addFragSize) - 4 bytes.
-            self.add(table, "add_frag_size", fragment.min_sent() / 64);
-            self.quoted(table, "verify", if verify.enabled { "on" } else { "off" });
+            let add = fragment.min_sent() / 64;
+            if add > 0 {
+                self.add(table, "add_frag_size", add);
+            }
+            if !verify.enabled {
+                self.quoted(table, "verify", "off");
+            }
             if verify.time != verification::Config::default().time {
                 self.time(table, "verify_time", verify.time);
             }
