@@ -49,6 +49,21 @@ set_up_again() {
     state "$@" | cmp - "/tmp/$name.set"
 }
 
+# takes TEXT PROGRAM…: the program takes its file, and says a text.
+takes() {
+    text=$1
+    shift
+    ip netns exec "$name" "$@" -m -f "/tmp/devices/$name.$1.conf" >/tmp/said 2>&1 &
+    until_true 10 grep -q "$text" /tmp/said || die "$(cat /tmp/said)"
+    kill $! 2>/dev/null || true
+}
+
+# A veth has no hardware clock.
+clocks() {
+    takes 'to LISTENING\|PTP device not specified\|requested timestamping mode' ptp4l
+    test ! -e "/tmp/devices/$name.phc2sys.conf" || takes 'Waiting for ptp4l' phc2sys -a -r
+}
+
 undo() {
     run sh "/tmp/devices/$name.sh" undo
     state "$@" | cmp - "/tmp/$name.before"
@@ -75,4 +90,5 @@ step "import of $name" read_back "$@"
 echo "@@ part"
 cat /tmp/part.toml
 echo "@@ end"
+step "clocks of $name" clocks
 step "undo of $name" undo "$@"

@@ -159,16 +159,19 @@ pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
             }
         }
     }
-    // A base time beyond the range of Instant keeps only its position within a cycle.
     let sum = || entries.iter().fold(Duration::ZERO, |sum, entry| sum + entry.interval);
-    let cycle_ns = cycle.unwrap_or_else(sum).as_ns().max(1);
-    let fits = base <= u64::MAX / 1_000;
-    let base = Instant::from_ns(if fits { base } else { base % cycle_ns });
+    let base = base_time(base, cycle.unwrap_or_else(sum));
     let list = match cycle {
         Some(cycle) => GateControlList::new(base, cycle, &entries),
         None => GateControlList::of_entries(base, &entries),
     };
     list.map_err(|error| ParseError { line: last, message: error.to_string() })
+}
+
+/// A base time in ns since 1970. Beyond the range of a list, only its position within a cycle stays.
+pub fn base_time(ns: u64, cycle: Duration) -> Instant {
+    let fits = ns <= u64::MAX / 1_000;
+    Instant::from_ns(if fits { ns } else { ns % cycle.as_ns().max(1) })
 }
 
 fn wrong_time(key: &str, value: &str) -> String {

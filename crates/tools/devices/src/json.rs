@@ -22,8 +22,8 @@ pub fn elements(text: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// Reads a value at a path of its document. Adds the paths of the members that `T` lacks to
-/// `unread`, except members with a name in `unneeded`.
+/// Reads a value at a path of its document. Adds a sentence to `unread` for each member that
+/// `T` lacks, except members with a name in `unneeded`.
 ///
 /// # Errors
 /// The path of the mistake, and the mistake.
@@ -44,7 +44,7 @@ pub fn read<T: DeserializeOwned>(
         let own = own.to_string().replace(".?", "");
         let name = own.rsplit('.').next().unwrap_or_default();
         if !unneeded.contains(&name) {
-            unread.push(below(own));
+            unread.push(format!("{}: not read", below(own)));
         }
     };
     let found = serde_ignored::deserialize(source, ignored);

@@ -1,5 +1,6 @@
 //! Tests of exported and imported files, over the shipped plans and random ports.
 
+mod import;
 mod roundtrip;
 mod scripts;
 

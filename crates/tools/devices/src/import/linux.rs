@@ -8,8 +8,8 @@ use serde_json::Value;
 use sim::ethernet::port::{Algorithm, Config, Counted, CreditBased};
 use tsn::preemption::FragmentSize;
 use tsn::psfp::{self, GateConfig, GateEntry};
-use tsn::{Clock, Gates, QUEUES};
-use wire::{Duration, Instant};
+use tsn::{Clock, Gates, QUEUES, taprio};
+use wire::Duration;
 
 type Warnings = Vec<String>;
 
@@ -53,12 +53,14 @@ pub(super) fn qdiscs(
                     _ => None,
                 });
                 let class = own.queue.zip(queues).and_then(|(queue, queues)| {
-                    queues
-                        .iter()
-                        .position(|(first, count)| (*first..first + count).contains(&queue))
+                    queues.iter().position(|(first, count)| {
+                        queue.checked_sub(*first).is_some_and(|at| at < *count)
+                    })
                 });
                 match class.filter(|class| *class < QUEUES) {
-                    Some(class) => port.classes[class].algorithm = credit_based(kilobits * 1000),
+                    Some(class) => {
+                        port.classes[class].algorithm = credit_based(kilobits.saturating_mul(1000))
+                    }
                     None => warnings.push(format!("[{number}]: cbs of no class of '{interface}'")),
                 }
             }
@@ -144,9 +146,10 @@ fn gate(list: &StreamList) -> GateConfig {
         interval: Duration::from_ns(entry.interval),
         octets: u64::try_from(entry.max_octets).ok(),
     };
+    let cycle = Duration::from_ns(list.cycle_time);
     GateConfig {
-        base: Instant::from_ns(list.base_time),
-        cycle: Duration::from_ns(list.cycle_time),
+        base: taprio::base_time(list.base_time, cycle),
+        cycle,
         entries: list.schedule.iter().map(entry).collect(),
         close_on_invalid: false,
         close_on_excess: false,
@@ -186,7 +189,7 @@ pub(super) fn merge_layer(
         };
         let preemption = Found::preemption(port);
         // A first fragment has 64 (1 + addFragSize) - 4 bytes.
-        let add = (own.tx_min_frag_size + 4).div_ceil(64).saturating_sub(1);
+        let add = own.tx_min_frag_size.saturating_add(4).div_ceil(64).saturating_sub(1);
         let fragment = u8::try_from(add).ok().and_then(FragmentSize::new);
         preemption.fragment = fragment.ok_or_else(|| {
             format!(

@@ -172,7 +172,7 @@ fn qdisc(value: Value, path: &str, unread: &mut Vec<String>) -> Result<Qdisc, St
 fn classes(map: Vec<u8>, queues: &[Queues], max_sdu: Vec<usize>, fp: &[String]) -> Classes {
     let range = |queues: &Queues| match *queues {
         Queues::Counted { offset, count } => (offset, count),
-        Queues::Between([first, last]) => (first, (last + 1).saturating_sub(first)),
+        Queues::Between([first, last]) => (first, last.saturating_add(1).saturating_sub(first)),
     };
     let queues = queues.iter().map(range).collect();
     Classes { map, queues, max_sdu, preemptable: fp.iter().map(|letter| letter == "P").collect() }
@@ -182,7 +182,7 @@ fn taprio(text: TaprioText, path: &str, unread: &mut Vec<String>) -> Result<Opti
     let TaprioText { map, queues, clockid, base_time, cycle_time, schedule, admin, .. } = text;
     let extension = admin.as_ref().map_or(text.cycle_time_extension, |it| it.cycle_time_extension);
     if extension > 0 {
-        unread.push(format!("{path}.cycle_time_extension"));
+        unread.push(format!("{path}.cycle_time_extension: not read"));
     }
     let listed = |base_time, cycle_time, schedule: &[EntryText], path: String| {
         let list = list(base_time, cycle_time, schedule);
@@ -300,7 +300,7 @@ pub fn filters(json: &str, unread: &mut Vec<String>) -> Result<Vec<Filter>, Stri
         let text: FilterText = json::read(value, &path, &[], &mut Vec::new())?;
         let Some(FlowerText { keys, actions }) = text.options else { continue };
         if text.kind != "flower" {
-            unread.push(format!("{path}: filter {}", text.kind));
+            unread.push(format!("{path}: filter {} has no key", text.kind));
             continue;
         }
         let actions = actions

@@ -38,7 +38,7 @@ fn classes_gates_and_slopes_are_read() {
 fn mistakes_have_a_path_and_new_members_are_named() {
     let (found, unread) = read(&TAPRIO.replace("\"clockid\"", "\"color\":1,\"clockid\""));
     assert!(found.is_ok());
-    assert_eq!(unread, ["[0].options.color"]);
+    assert_eq!(unread, ["[0].options.color: not read"]);
     for (from, to, expected) in [
         ("\"S\"", "\"X\"", "[0].options.schedule: invalid sched-entry 'X 0x1 10000000'"),
         ("20000000", "\"soon\"", "[0].options.cycle_time: invalid type: string"),

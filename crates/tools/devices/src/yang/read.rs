@@ -9,7 +9,7 @@ use serde_json::Value;
 use sim::ethernet::port::{Algorithm as Selection, Ats, Committed, Config, Counted};
 use std::collections::BTreeMap;
 use tsn::psfp::{self, GateConfig, GateEntry, MeterConfig};
-use tsn::{Clock, Entry, GateControlList, GateStates, Gates, QUEUES};
+use tsn::{Clock, Entry, GateControlList, GateStates, Gates, QUEUES, taprio};
 use wire::{Duration, Instant};
 
 type Warnings = Vec<String>;
@@ -128,16 +128,18 @@ fn port_gates(gates: GateParameters, port: &mut Config) -> Result<(), String> {
         Ok::<_, String>(Entry { operation: *operation, states: GateStates(states), interval })
     };
     let entries = entries.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
-    let base = gates.admin_base_time.as_ref().map_or(Instant::ZERO, instant);
     let cycle = duration(&gates.admin_cycle_time).ok_or("a cycle of a fraction of a nanosecond")?;
+    let base = instant(gates.admin_base_time.as_ref(), cycle);
     let list = GateControlList::new(base, cycle, &entries).map_err(|error| error.to_string())?;
     port.gates = Some(Gates::new(list, Clock::default()));
     Ok(())
 }
 
-fn instant(time: &PtpTime) -> Instant {
-    let ns = time.seconds.0.saturating_mul(SECOND).saturating_add(time.nanoseconds.into());
-    Instant::from_ns(ns.min(u64::MAX / 1000))
+fn instant(time: Option<&PtpTime>, cycle: Duration) -> Instant {
+    let ns = time.map_or(0, |time| {
+        time.seconds.0.saturating_mul(SECOND).saturating_add(time.nanoseconds.into())
+    });
+    taprio::base_time(ns, cycle)
 }
 
 fn duration(time: &Rational) -> Option<Duration> {
@@ -213,9 +215,10 @@ fn stream_gate(own: &StreamGate) -> Result<Option<GateConfig>, String> {
         }
     };
     let cycle = own.admin_cycle_time.as_ref().and_then(duration);
+    let cycle = cycle.ok_or("a gate without a cycle of whole nanoseconds")?;
     Ok(Some(GateConfig {
-        base: own.admin_base_time.as_ref().map_or(Instant::ZERO, instant),
-        cycle: cycle.ok_or("a gate without a cycle of whole nanoseconds")?,
+        base: instant(own.admin_base_time.as_ref(), cycle),
+        cycle,
         entries: entries.iter().map(entry).collect(),
         close_on_invalid: own.gate_closed_due_to_invalid_rx_enable == Some(true),
         close_on_excess: own.gate_closed_due_octets_exceeded_enable == Some(true),
