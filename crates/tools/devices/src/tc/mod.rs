@@ -26,7 +26,7 @@ pub struct Qdisc {
 #[derive(Clone, Debug)]
 pub enum Options {
     /// taprio: traffic classes and gates.
-    Taprio(Classes, Gates),
+    Taprio(Classes, Box<Gates>),
     /// mqprio: traffic classes.
     Mqprio(Classes),
     /// cbs: idleSlope of a class in kbit/s.
@@ -198,7 +198,7 @@ fn taprio(text: TaprioText, path: &str, unread: &mut Vec<String>) -> Result<Opti
         listed(base_time, cycle_time, &schedule, format!("{path}.admin.schedule"))
     });
     let gates = Gates { clock: clockid, in_force, pending: pending.transpose()? };
-    Ok(Options::Taprio(classes(map, &queues, text.max_sdu, &text.fp), gates))
+    Ok(Options::Taprio(classes(map, &queues, text.max_sdu, &text.fp), Box::new(gates)))
 }
 
 fn list(base: u64, cycle: u64, entries: &[EntryText]) -> Result<GateControlList, String> {
