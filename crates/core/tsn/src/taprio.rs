@@ -6,7 +6,7 @@ use thiserror::Error;
 use wire::units::with_unit;
 use wire::{Duration, Instant};
 
-use crate::{Entry, GateControlList, GateStates, Operation};
+use crate::{Entry, GateControlList, GateStates, Operation, QUEUES};
 
 /// Options of the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,21 +16,69 @@ pub struct Options<'a> {
     /// Full offload (`flags 0x2`): the network controller runs the list. Otherwise the kernel runs
     /// it with the clock `CLOCK_TAI`.
     pub offload: bool,
+    /// The traffic class of each priority from 0 to 7, 0 to 7.
+    pub class_of_priority: [u8; QUEUES],
+    /// The longest payload of each class in bytes (`max-sdu`); 0: no limit.
+    pub max_sdu: [usize; QUEUES],
+    /// Bit n: frames of class n are express, all others preemptable (`fp`), which requires offload.
+    pub express: Option<u8>,
+    /// Bytes that a frame occupies the line in addition to the bytes that the kernel counts, header
+    /// to payload (`stab overhead`); 0: the kernel counts its own bytes alone.
+    pub overhead: usize,
 }
 
-/// The command, in one line, that sets `list` on an interface with eight queues. Each priority from
-/// 0 to 7 has its own queue; the kernel's priorities 8 to 15 use queue 0.
+impl<'a> Options<'a> {
+    /// Options for an interface on which each priority has its own class, without limits,
+    /// preemption and overhead.
+    pub const fn new(device: &'a str, offload: bool) -> Self {
+        let class_of_priority = [0, 1, 2, 3, 4, 5, 6, 7];
+        let max_sdu = [0; QUEUES];
+        Self { device, offload, class_of_priority, max_sdu, express: None, overhead: 0 }
+    }
+}
+
+/// The command, in one line, that sets `list` on an interface with a queue for each class.
 ///
 /// The command has the base time of `list`. Linux counts base times from 1970 (TAI), and advances a
 /// past one by whole cycles.
 pub fn command(list: &GateControlList, options: &Options<'_>) -> String {
-    format!(
-        "tc qdisc replace dev {} parent root handle 100 taprio num_tc 8 \
-         map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 {}{}",
-        options.device,
-        words(list),
-        if options.offload { " flags 0x2" } else { " flags 0x0 clockid CLOCK_TAI" }
-    )
+    let &Options { device, offload, class_of_priority, max_sdu, express, overhead } = options;
+    let mut line = format!("tc qdisc replace dev {device} parent root handle 100");
+    if overhead > 0 {
+        write!(line, " stab overhead {overhead}").expect("a String takes all");
+    }
+    let classes = classes(&class_of_priority);
+    write!(line, " taprio {classes} {}", words(list)).expect("a String takes all");
+    if max_sdu != [0; QUEUES] {
+        let each = max_sdu.map(|bytes| bytes.to_string()).join(" ");
+        write!(line, " max-sdu {each}").expect("a String takes all");
+    }
+    if let Some(express) = express {
+        write!(line, " {}", preemption(express, &class_of_priority)).expect("a String takes all");
+    }
+    line + if offload { " flags 0x2" } else { " flags 0x0 clockid CLOCK_TAI" }
+}
+
+/// The words that give each class its own queue, as in tc-mqprio(8) too: `num_tc`, `map` and
+/// `queues`. The kernel's priorities 8 to 15 use class 0.
+pub fn classes(class_of_priority: &[u8; QUEUES]) -> String {
+    let count = count(class_of_priority);
+    let map = class_of_priority.iter().map(u8::to_string).collect::<Vec<_>>().join(" ");
+    let queues = (0..count).map(|queue| format!("1@{queue}")).collect::<Vec<_>>().join(" ");
+    format!("num_tc {count} map {map} 0 0 0 0 0 0 0 0 queues {queues}")
+}
+
+/// The words that make classes express or preemptable, as in tc-mqprio(8) too: `fp`. Bit n of
+/// `express` is class n.
+pub fn preemption(express: u8, class_of_priority: &[u8; QUEUES]) -> String {
+    let letter = |class| if express >> class & 1 == 1 { "E" } else { "P" };
+    let letters: Vec<_> = (0..count(class_of_priority)).map(letter).collect();
+    format!("fp {}", letters.join(" "))
+}
+
+/// The number of classes: one more than the highest class of a priority.
+fn count(class_of_priority: &[u8; QUEUES]) -> u8 {
+    class_of_priority.iter().max().map_or(1, |highest| highest + 1)
 }
 
 /// The words of a list in the command, in the format of [`parse`].
@@ -111,16 +159,19 @@ pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
             }
         }
     }
-    // A base time beyond the range of Instant keeps only its position within a cycle.
     let sum = || entries.iter().fold(Duration::ZERO, |sum, entry| sum + entry.interval);
-    let cycle_ns = cycle.unwrap_or_else(sum).as_ns().max(1);
-    let fits = base <= u64::MAX / 1_000;
-    let base = Instant::from_ns(if fits { base } else { base % cycle_ns });
+    let base = base_time(base, cycle.unwrap_or_else(sum));
     let list = match cycle {
         Some(cycle) => GateControlList::new(base, cycle, &entries),
         None => GateControlList::of_entries(base, &entries),
     };
     list.map_err(|error| ParseError { line: last, message: error.to_string() })
+}
+
+/// A base time in ns since 1970. Beyond the range of a list, only its position within a cycle stays.
+pub fn base_time(ns: u64, cycle: Duration) -> Instant {
+    let fits = ns <= u64::MAX / 1_000;
+    Instant::from_ns(if fits { ns } else { ns % cycle.as_ns().max(1) })
 }
 
 fn wrong_time(key: &str, value: &str) -> String {
@@ -146,10 +197,27 @@ mod tests {
         let states: Vec<_> = list.entries().iter().map(|entry| entry.states.0).collect();
         assert_eq!(states, [8, 0xf7, 0]);
         assert_eq!(list.entries()[1].interval, Duration::from_us(300));
-        let line = command(&list, &Options { device: "eth0", offload: false });
+        let line = command(&list, &Options::new("eth0", false));
         let back = parse(&line).unwrap();
         assert_eq!((back.entries(), back.base_time()), (list.entries(), list.base_time()));
         assert_eq!(back.cycle_time(), list.cycle_time());
+    }
+
+    #[test]
+    fn classes_limits_and_preemption_are_words_of_the_command() {
+        let list = parse("sched-entry S ff 1ms").unwrap();
+        let options = Options {
+            class_of_priority: [1, 0, 2, 2, 2, 2, 2, 3],
+            max_sdu: [0, 0, 0, 1500, 0, 0, 0, 0],
+            express: Some(0b1000),
+            overhead: 24,
+            ..Options::new("eth0", true)
+        };
+        let expected = "tc qdisc replace dev eth0 parent root handle 100 stab overhead 24 taprio \
+                        num_tc 4 map 1 0 2 2 2 2 2 3 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 \
+                        base-time 0 sched-entry S ff 1000000 cycle-time 1000000 \
+                        max-sdu 0 0 0 1500 0 0 0 0 fp P P P E flags 0x2";
+        assert_eq!(command(&list, &options), expected);
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn part(
     synchronise(text, talker)?;
     writeln!(text, "sleep 1\n{GRANDMASTER}")?;
     if let Some(Gates { list, .. }) = &experiment.gates {
-        let options = taprio::Options { device: talker, offload: true };
+        let options = taprio::Options::new(talker, true);
         writeln!(text, "{}", taprio::command(list, &options))?;
     }
     writeln!(text, "\n# On the bridge's board, as root")?;

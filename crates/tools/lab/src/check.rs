@@ -111,7 +111,8 @@ pub fn measured(gate: &GateCheck, settings: &mut [Setting]) {
 
 fn gates(namespace: &str, device: &str, list: &GateControlList) -> Result<(), String> {
     let line = format!("tc -n {namespace} -j qdisc show dev {device}");
-    let compare = || control::gated(&control::qdiscs(&output(&line).map_err(|why| why.0)?)?, list);
+    let qdiscs = |json: &str| devices::tc::qdiscs(json, &mut Vec::new());
+    let compare = || control::gated(&qdiscs(&output(&line).map_err(|why| why.0)?)?, list);
     let mut found = compare();
     for _ in 0..ASKED.0 {
         if found.is_ok() {
@@ -126,7 +127,7 @@ fn gates(namespace: &str, device: &str, list: &GateControlList) -> Result<(), St
 /// Checks that a filter sets the priority of tagged frames.
 fn filters(namespace: &str, vlan: u16, priority: u8) -> Result<(), String> {
     let found = output(&format!("tc -n {namespace} -j filter show dev in ingress"));
-    let found = control::filters(&found.map_err(|why| why.0)?)?;
+    let found = devices::tc::filters(&found.map_err(|why| why.0)?, &mut Vec::new())?;
     control::set_again(&found, vlan, priority)
 }
 

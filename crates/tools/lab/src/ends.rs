@@ -40,7 +40,7 @@ pub fn gates(
     from: Option<&str>,
     steps: &mut Steps,
 ) {
-    let options = taprio::Options { device, offload: false };
+    let options = taprio::Options::new(device, false);
     steps.run(format!("ip netns exec {namespace} {}", taprio::command(list, &options)));
     let Some(from) = from else { return };
     steps.run(format!("tc -n {namespace} qdisc add dev {from} clsact"));

@@ -59,7 +59,7 @@ fn value(allowed: Option<Allowed>, of: &Value) -> String {
     }
 }
 
-fn key(name: &str) -> String {
+pub fn key(name: &str) -> String {
     let is_bare = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
     match !name.is_empty() && name.chars().all(is_bare) {
         true => name.to_owned(),

@@ -117,7 +117,7 @@ pub use phases::{Shift, Trial};
 pub use recording::Recording;
 pub use remarks::Remark;
 pub use requirements::{Bound, Requirement, Subject};
-pub use writer::write;
+pub use writer::{write, write_ports};
 
 use crate::simulate::OutputFiles;
 use keys::{Section, Value, allowed, both};

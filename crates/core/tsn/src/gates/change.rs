@@ -86,7 +86,7 @@ impl Gates {
         self.with_detour(track)
     }
 
-    fn class_list(&self, queue: usize) -> Option<&GateControlList> {
+    pub(super) fn class_list(&self, queue: usize) -> Option<&GateControlList> {
         let of_queue = |(classes, _): &&(GateStates, GateControlList)| classes.is_open(queue);
         self.classes.iter().rev().find(of_queue).map(|(_, list)| list)
     }

@@ -13,6 +13,7 @@ mod cycles;
 mod hardware;
 mod hold;
 mod list;
+mod merged;
 mod open_time;
 mod step;
 mod track;

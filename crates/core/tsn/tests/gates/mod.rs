@@ -112,7 +112,7 @@ fn taprio_commands() {
     let entries = [entry(0x01, 300_000), entry(0x82, 300_000), entry(0xff, 400_000)];
     let list =
         GateControlList::of_entries(Instant::from_ns(1_528_743_495_910_289), &entries).unwrap();
-    let options = taprio::Options { device: "eth0", offload: false };
+    let options = taprio::Options::new("eth0", false);
     assert_eq!(
         taprio::command(&list, &options),
         "tc qdisc replace dev eth0 parent root handle 100 taprio num_tc 8 \
@@ -120,7 +120,7 @@ fn taprio_commands() {
          base-time 1528743495910289 sched-entry S 01 300000 sched-entry S 82 300000 \
          sched-entry S ff 400000 cycle-time 1000000 flags 0x0 clockid CLOCK_TAI"
     );
-    let command = taprio::command(&list, &taprio::Options { device: "sw0p2", offload: true });
+    let command = taprio::command(&list, &taprio::Options::new("sw0p2", true));
     assert!(command.ends_with("cycle-time 1000000 flags 0x2"), "{command}");
     let operations = [Operation::SetAndHoldMac, Operation::SetAndReleaseMac];
     let entries = operations.map(|operation| Entry { operation, ..entry(0x80, 100) });

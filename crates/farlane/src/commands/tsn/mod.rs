@@ -2,6 +2,8 @@
 
 mod admit;
 mod bound;
+mod export;
+mod import;
 pub(super) mod network;
 mod report;
 mod schedule;
@@ -20,6 +22,8 @@ pub struct Args {
 enum Command {
     Admit(admit::Args),
     Bound(bound::Args),
+    Export(export::Args),
+    Import(import::Args),
     Report(report::Args),
     Schedule(schedule::Args),
 }
@@ -29,6 +33,8 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     match &args.command {
         Command::Admit(args) => admit::run(args),
         Command::Bound(args) => bound::run(args).map(|()| Ended::Done),
+        Command::Export(args) => export::run(args).map(|()| Ended::Done),
+        Command::Import(args) => import::run(args).map(|()| Ended::Done),
         Command::Report(args) => report::run(args).map(|()| Ended::Done),
         Command::Schedule(args) => schedule::run(args),
     }

@@ -35,7 +35,7 @@ fn guest_application_receives_and_clock_offset_is_reported() {
     let mut first = start("first", &sockets, "server=on", "02:00:5e:00:53:21");
     let mut second = start("second", &sockets, "server=off", MAC);
     let list = taprio::parse("sched-entry S f7 10ms sched-entry S 08 10ms").unwrap();
-    let gates = taprio::command(&list, &taprio::Options { device: "out", offload: false });
+    let gates = taprio::command(&list, &taprio::Options::new("out", false));
     first.run(&script!("bridges").argument(gates));
     second.run(&script!("listen").argument(AHEAD));
 

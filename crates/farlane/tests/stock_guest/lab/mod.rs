@@ -3,6 +3,7 @@
 //! meaningful.
 
 mod bridges;
+mod devices;
 mod gates;
 mod guests;
 mod image;

@@ -1,6 +1,9 @@
 //! Plans of configurations: the reverse of [`Plan::build`].
 
 mod network;
+mod ports;
+
+pub use ports::write_ports;
 
 use crate::Plan;
 use crate::simulate::places;

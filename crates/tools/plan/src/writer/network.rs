@@ -1,38 +1,23 @@
 //! Networks without hosts: nodes, bridges, cables, streams and clocks.
 
+use super::ports::{BITS, list, quoted, since_start};
 use super::{Keys, time};
 use sim::Config;
 use sim::ethernet::bridge::Mode;
-use sim::ethernet::port::{Algorithm, Class, Committed, Counted, Preemption};
+use sim::ethernet::port::{Algorithm, Committed};
 use sim::ethernet::traffic::{Pattern, StreamId};
 use sim::ethernet::{Rate, port};
 use sim::network::{CableEnd, ClockNode, NetworkConfig, StationConfig, TimeConfig, TrafficConfig};
+use tsn::StepPolicy;
 use tsn::gptp::domain::interval;
 use tsn::gptp::{Stamping, Walk};
-use tsn::{GateControlList, StepPolicy};
-use wire::{Duration, Instant};
-
-/// Bits per byte: plans have rates and bursts in bytes.
-const BITS: u64 = 8;
+use wire::Duration;
 
 fn name(place: CableEnd) -> String {
     match place {
         CableEnd::Station(station, _) => format!("station-{station}"),
         CableEnd::Bridge(bridge, _) => format!("bridge-{bridge}"),
     }
-}
-
-fn since_start(at: Instant) -> Duration {
-    at.since(Instant::ZERO)
-}
-
-fn list<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
-    format!("[{}]", items.join(", "))
-}
-
-fn quoted(text: impl ToString) -> String {
-    format!("\"{}\"", text.to_string())
 }
 
 impl Keys {
@@ -53,7 +38,7 @@ impl Keys {
         for (number, own) in network.stations.iter().enumerate() {
             let table = format!("nodes.station-{number}");
             self.table(&table);
-            self.port(&table, &own.ports[0]);
+            self.interface(&table, &own.ports[0]);
             self.clock(&table, network.time.as_ref().map(|time| &time.stations[number]));
         }
         for (number, bridge) in network.bridges.iter().enumerate() {
@@ -77,7 +62,7 @@ impl Keys {
             for (own, other) in [(cable.a, cable.b), (cable.b, cable.a)] {
                 if let CableEnd::Bridge(bridge, _) = own {
                     let table = format!("bridges.bridge-{bridge}.ports.{}", name(other));
-                    self.port(&table, network.port(own));
+                    self.interface(&table, network.port(own));
                 }
             }
         }
@@ -91,6 +76,14 @@ impl Keys {
         Ok(())
     }
 
+    fn interface(&mut self, table: &str, port: &port::Config) {
+        // Tables of schedules and shapers have no dots in their names.
+        self.port(table, &table.replace('.', "-"), port);
+        if let Some(preemption) = &port.preemption {
+            self.time(table, "hold_advance", preemption.advance.hold);
+        }
+    }
+
     fn wire(&mut self, table: &str, rate: Rate, propagation: Duration) {
         self.quoted(table, "rate", rate.name());
         self.time(table, "propagation", propagation);
@@ -102,89 +95,6 @@ impl Keys {
         self.add(table, "tx_ring", station.tx_ring);
         let vlan = station.tagging.map(|tagging| tagging.vid.to_string());
         self.add(table, "vlan", vlan.unwrap_or_else(|| quoted("none")));
-    }
-
-    fn port(&mut self, table: &str, port: &port::Config) {
-        // Tables of schedules and shapers have no dots in their names.
-        let own = table.replace('.', "-");
-        if let (Some(gates), []) = (&port.gates, &port.cqf[..]) {
-            self.quoted(table, "schedule", &own);
-            self.schedule(&format!("schedules.{own}"), gates.list());
-        }
-        let frames = port.classes[0].queue_frames;
-        if frames != Class::default().queue_frames {
-            self.add(table, "queue_frames", frames);
-        }
-        let mut shapers = Vec::new();
-        for (number, class) in port.classes.iter().enumerate() {
-            let name = format!("{own}-{number}");
-            if self.shaper(&format!("shapers.{name}"), &class.algorithm) {
-                shapers.push(quoted(format!("{number} {name}")));
-            }
-        }
-        for pair in &port.cqf {
-            let name = format!("{own}-{}", pair.classes[0]);
-            let shaper = format!("shapers.{name}");
-            self.quoted(&shaper, "algorithm", "cqf");
-            self.time(&shaper, "cycle", pair.cycle);
-            self.time(&shaper, "base", since_start(pair.base));
-            shapers.extend(pair.classes.map(|class| quoted(format!("{class} {name}"))));
-        }
-        if !shapers.is_empty() {
-            self.add(table, "shapers", list(shapers));
-        }
-        if let Some(Preemption { express, advance, verify, .. }) = &port.preemption {
-            self.add(table, "express", list((0..8).filter(|class| express >> class & 1 == 1)));
-            self.quoted(table, "verify", if verify.enabled { "on" } else { "off" });
-            self.time(table, "hold_advance", advance.hold);
-        }
-    }
-
-    fn schedule(&mut self, table: &str, gates: &GateControlList) {
-        let entries = gates.entries().iter().map(|entry| {
-            let (letter, states) = (entry.operation.letter(), entry.states.0);
-            quoted(format!("{letter} {states:02x} {}", time(entry.interval)))
-        });
-        self.time(table, "base", since_start(gates.base_time()));
-        self.time(table, "cycle", gates.cycle_time());
-        self.add(table, "entries", list(entries));
-    }
-
-    /// Adds a shaper, and returns whether the class has one.
-    fn shaper(&mut self, table: &str, algorithm: &Algorithm) -> bool {
-        let counted = match algorithm {
-            Algorithm::StrictPriority | Algorithm::Own(_) => return false,
-            Algorithm::CreditBased(shaper) => {
-                self.quoted(table, "algorithm", "cbs");
-                self.rate(table, "idle_slope", shaper.idle_slope);
-                let guard = if shaper.rises_in_guard_band { "rises" } else { "frozen" };
-                self.quoted(table, "guard_band_credit", guard);
-                shaper.counted
-            }
-            Algorithm::Ats(shaper) => {
-                self.quoted(table, "algorithm", "ats");
-                self.rate(table, "rate", shaper.committed.rate);
-                self.size(table, "burst", shaper.committed.burst / BITS);
-                if let Some(most) = shaper.max_residence {
-                    self.time(table, "max_residence", most);
-                }
-                shaper.counted
-            }
-            Algorithm::Ets { weight } => {
-                self.quoted(table, "algorithm", "ets");
-                self.add(table, "weight", weight);
-                Counted::WithGap
-            }
-        };
-        if counted == Counted::FrameOnly {
-            self.quoted(table, "counted", "frame");
-        }
-        true
-    }
-
-    /// Adds a rate in bits per second.
-    fn rate(&mut self, table: &str, key: &'static str, bits_per_second: u64) {
-        self.quoted(table, key, format!("{}B/s", bits_per_second / BITS));
     }
 
     fn stream(&mut self, id: StreamId, traffic: &TrafficConfig, committed: Option<Committed>) {

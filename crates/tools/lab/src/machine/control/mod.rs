@@ -1,70 +1,8 @@
-//! Queueing disciplines and filters, as `tc -j` prints them (iproute2, tc(8), tc-taprio(8),
-//! tc-flower(8), tc-skbedit(8)).
+//! Checks of queueing disciplines and filters.
 
+use devices::tc::{Filter, Options, Qdisc};
 use linux::time::{Overslept, oversleep};
-use serde_json::Value;
-use std::fmt::Write;
-use tsn::{GateControlList, taprio};
-
-/// A queueing discipline.
-#[derive(Clone, Debug)]
-pub struct Qdisc {
-    /// Kind of the discipline, such as `taprio` or `noqueue`.
-    pub kind: String,
-    /// Whether the discipline is the device's root, which every frame passes.
-    pub is_root: bool,
-    /// The gates of a taprio.
-    pub gates: Option<Gates>,
-}
-
-/// The gates of a taprio.
-#[derive(Clone, Debug)]
-pub struct Gates {
-    /// Clock of the gates, such as `TAI`; empty if there is none, as with an offload.
-    pub clock: String,
-    /// The traffic class of each of the kernel's priorities 0 to 15.
-    pub map: Vec<u8>,
-    /// The list in force.
-    pub in_force: Option<GateControlList>,
-    /// The list that begins later: at its base time, or with the next cycle.
-    pub pending: Option<GateControlList>,
-}
-
-/// Parses the output of `tc -j qdisc show dev DEVICE`.
-///
-/// # Errors
-/// The mistake in the text.
-pub fn qdiscs(json: &str) -> Result<Vec<Qdisc>, String> {
-    let qdisc = |value: &Value| {
-        let options = &value["options"];
-        let gates = (value["kind"] == "taprio").then(|| gates(options)).transpose()?;
-        let is_root = value["root"] == true;
-        Ok(Qdisc { kind: text(&value["kind"]), is_root, gates })
-    };
-    elements(json)?.iter().map(qdisc).collect()
-}
-
-fn gates(options: &Value) -> Result<Gates, String> {
-    let map = options["map"].as_array().into_iter().flatten();
-    Ok(Gates {
-        clock: text(&options["clockid"]),
-        map: map.filter_map(|class| class.as_u64()?.try_into().ok()).collect(),
-        in_force: list(options)?,
-        pending: list(&options["admin"])?,
-    })
-}
-
-/// Parses a gate control list; `None` if there is none.
-fn list(options: &Value) -> Result<Option<GateControlList>, String> {
-    let Some(entries) = options["schedule"].as_array() else { return Ok(None) };
-    let mut line =
-        format!("base-time {} cycle-time {}", options["base_time"], options["cycle_time"]);
-    for entry in entries {
-        let [letter, mask] = [text(&entry["cmd"]), text(&entry["gatemask"])];
-        let _ = write!(line, " sched-entry {letter} {mask} {}", entry["interval"]);
-    }
-    taprio::parse(&line).map(Some).map_err(|error| format!("tc's taprio: {}", error.message))
-}
+use tsn::GateControlList;
 
 /// Checks that the root of a device is a taprio whose active list is `expected`.
 ///
@@ -74,13 +12,13 @@ pub fn gated(found: &[Qdisc], expected: &GateControlList) -> Result<(), String> 
     let Some(root) = found.iter().find(|qdisc| qdisc.is_root) else {
         return Err("there is no queueing discipline".to_owned());
     };
-    let Some(gates) = &root.gates else {
+    let Options::Taprio(classes, gates) = &root.options else {
         return Err(format!("the queueing discipline is {}, not taprio", root.kind));
     };
     if !["TAI", ""].contains(&gates.clock.as_str()) {
         return Err(format!("its clock is {}", gates.clock));
     }
-    let mut classes = (0..8).zip(&gates.map);
+    let mut classes = (0..8).zip(&classes.map);
     if let Some((priority, class)) = classes.find(|(priority, class)| priority != *class) {
         return Err(format!(
             "priority {priority} has traffic class {class}; expected class {priority}"
@@ -121,76 +59,21 @@ pub fn keepable(list: &GateControlList, shortest: u64) -> Result<(), String> {
     }
 }
 
-/// A flower filter that sets the kernel's priority of frames by their VLAN tag.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter {
-    /// The protocol, such as `802.1Q`.
-    pub protocol: String,
-    /// Match only frames of this VLAN.
-    pub vlan: Option<u16>,
-    /// Match only frames of this priority (PCP).
-    pub vlan_priority: Option<u8>,
-    /// The kernel's priority that matching frames receive.
-    pub priority: u32,
-}
-
-/// Parses the output of `tc -j filter show dev DEVICE ingress`; filters of other kinds are ignored.
-///
-/// # Errors
-/// The mistake in the text.
-pub fn filters(json: &str) -> Result<Vec<Filter>, String> {
-    let filter = |filter: &Value| {
-        let (keys, actions) =
-            (&filter["options"]["keys"], filter["options"]["actions"].as_array()?);
-        let edits = actions.iter().filter(|action| action["kind"] == "skbedit");
-        let mut priorities = edits.filter_map(|action| class(action["priority"].as_str()?));
-        Some(Filter {
-            protocol: text(&filter["protocol"]),
-            vlan: keys["vlan_id"].as_u64().and_then(|vlan| vlan.try_into().ok()),
-            vlan_priority: keys["vlan_prio"].as_u64().and_then(|pcp| pcp.try_into().ok()),
-            priority: priorities.next()?,
-        })
-    };
-    let all = elements(json)?;
-    Ok(all.iter().filter(|value| value["kind"] == "flower").filter_map(filter).collect())
-}
-
 /// Checks that frames of a VLAN and a priority receive this priority in the kernel.
 ///
 /// # Errors
 /// The priority that they receive.
 pub fn set_again(found: &[Filter], vlan: u16, priority: u8) -> Result<(), String> {
-    let matching = found.iter().find(|filter| {
-        filter.protocol == "802.1Q"
-            && filter.vlan.is_none_or(|wanted| wanted == vlan)
-            && filter.vlan_priority.is_none_or(|wanted| wanted == priority)
+    let matching = found.iter().find_map(|filter| {
+        let is = |key, value| filter.number(key).is_none_or(|wanted| wanted == u64::from(value));
+        let matches = is("vlan_id", vlan) && is("vlan_prio", priority.into());
+        filter.priority().filter(|_| filter.protocol == "802.1Q" && matches)
     });
     match matching {
-        Some(filter) if filter.priority == u32::from(priority) => Ok(()),
-        Some(filter) => Err(format!("it becomes priority {}", filter.priority)),
+        Some(found) if found == u32::from(priority) => Ok(()),
+        Some(found) => Err(format!("it becomes priority {found}")),
         None => Err(format!("there is no filter for VLAN {vlan}, priority {priority}")),
     }
-}
-
-/// Parses a class as printed by `print_tc_classid` of iproute2's tc/tc_util.c: MAJOR:MINOR in
-/// hexadecimal, either left out if it is 0; `none` is 0.
-fn class(text: &str) -> Option<u32> {
-    let number = |text: &str| match text {
-        "" => Some(0),
-        text => u16::from_str_radix(text, 16).ok().map(u32::from),
-    };
-    match text.split_once(':') {
-        Some((major, minor)) => Some(number(major)? << 16 | number(minor)?),
-        None => (text == "none").then_some(0),
-    }
-}
-
-fn elements(json: &str) -> Result<Vec<Value>, String> {
-    serde_json::from_str(json).map_err(|error| format!("tc -j printed no list: {error}"))
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// Minimum entry of a gate control list for software gates in ns, however fast the machine is. In

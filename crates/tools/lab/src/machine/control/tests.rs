@@ -1,6 +1,8 @@
 //! Tests with output of iproute2 6.15, recorded on Debian's Linux 6.12.117.
 
 use super::*;
+use devices::tc;
+use tsn::taprio;
 
 /// Output after `tc qdisc replace dev out root handle 100: taprio num_tc 2 map 0 1 2 3 4 5 6 7
 /// queues 1@0 1@1 base-time 0 sched-entry S 01 10000000 sched-entry S 02 10000000 clockid
@@ -17,6 +19,14 @@ const NOQUEUE: &str = r#"[{"kind":"noqueue","handle":"0:","root":true,"refcnt":2
 /// priority 1`, and after the same command with `vlan_id 5 vlan_prio 5` and priority 2.
 const FLOWER: &str = r#"[{"protocol":"802.1Q","pref":49151,"kind":"flower","chain":0},{"protocol":"802.1Q","pref":49151,"kind":"flower","chain":0,"options":{"handle":1,"keys":{"vlan_id":5,"vlan_prio":5},"not_in_hw":true,"actions":[{"order":1,"kind":"skbedit","priority":":2","control_action":{"type":"pipe"},"index":2,"ref":1,"bind":1}]}},{"protocol":"802.1Q","pref":49152,"kind":"flower","chain":0},{"protocol":"802.1Q","pref":49152,"kind":"flower","chain":0,"options":{"handle":1,"keys":{"vlan_prio":3},"not_in_hw":true,"actions":[{"order":1,"kind":"skbedit","priority":":1","control_action":{"type":"pipe"},"index":1,"ref":1,"bind":1}]}}]"#;
 
+fn qdiscs(json: &str) -> Result<Vec<Qdisc>, String> {
+    tc::qdiscs(json, &mut Vec::new())
+}
+
+fn filters(json: &str) -> Vec<Filter> {
+    tc::filters(json, &mut Vec::new()).unwrap()
+}
+
 fn gate_list(text: &str) -> GateControlList {
     taprio::parse(text).unwrap()
 }
@@ -24,9 +34,6 @@ fn gate_list(text: &str) -> GateControlList {
 #[test]
 fn gates_in_force_are_compared_with_those_that_were_asked_for() {
     let found = qdiscs(TAPRIO).unwrap();
-    assert_eq!((found.len(), &*found[1].kind), (2, "pfifo"));
-    let gates = found[0].gates.as_ref().unwrap();
-    assert_eq!((&*gates.clock, &gates.map[..3], gates.map.len()), ("TAI", &[0, 1, 2][..], 16));
     let halves = "sched-entry S 01 10ms sched-entry S 02 10ms";
     assert_eq!(gated(&found, &gate_list(halves)), Ok(()));
     let other = Err("another list is in force: 2 entries, a cycle of 20000000 ns".to_owned());
@@ -71,32 +78,16 @@ fn other_queueing_disciplines_are_named() {
     let says = |json| gated(&qdiscs(json).unwrap(), &list).unwrap_err();
     assert_eq!(says(NOQUEUE), "the queueing discipline is noqueue, not taprio");
     assert_eq!(says("[]"), "there is no queueing discipline");
-    assert!(qdiscs("Cannot find device").unwrap_err().starts_with("tc -j printed no list"));
-    let wrong = TAPRIO.replace("\"S\"", "\"X\"");
-    assert!(qdiscs(&wrong).unwrap_err().contains("sched-entry 'X 0x1 10000000'"));
 }
 
 #[test]
 fn filters_assign_priorities_to_frames() {
-    let found = filters(FLOWER).unwrap();
-    let filter = |vlan, vlan_priority, priority| {
-        let protocol = "802.1Q".to_owned();
-        Filter { protocol, vlan, vlan_priority: Some(vlan_priority), priority }
-    };
-    assert_eq!(found, [filter(Some(5), 5, 2), filter(None, 3, 1)]);
-    let kept = [filter(None, 3, 3)];
+    let found = filters(FLOWER);
+    let kept = filters(&FLOWER.replace("\":1\"", "\":3\""));
     assert_eq!(set_again(&kept, 5, 3), Ok(()));
     assert_eq!(set_again(&found, 5, 3), Err("it becomes priority 1".to_owned()));
     let none = Err("there is no filter for VLAN 6, priority 5".to_owned());
     assert_eq!(set_again(&found, 6, 5), none, "its VLAN is 5");
-    assert_eq!(filters("[]").unwrap(), []);
-}
-
-#[test]
-fn classes_are_hexadecimal() {
-    let classes = ["none", ":1", "1:", "1:a", ":ffff"].map(class);
-    assert_eq!(classes, [0, 1, 0x1_0000, 0x1_000a, 0xffff].map(Some));
-    assert_eq!(["", "1", ":g", "1:2:3", ":10000"].map(class), [None; 5]);
 }
 
 #[test]
