@@ -25,7 +25,10 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     assign_stdout(args.json, &[]);
     let plan = args.plan.read()?;
     let before = built(&plan)?;
-    let (text, name) = with_stream(&plan, &args.add).unwrap_or_else(|why| wrong_usage(why));
+    let (text, name) = match with_stream(&plan, &args.add) {
+        Ok(both) => both,
+        Err(why) => wrong_usage(why),
+    };
     let file = args.plan.name();
     let with = Plan::parse(&format!("{file} with --add"), &text);
     let after = with.and_then(|plan| plan.build()).map_err(|error| Failure(error.to_string()))?;
