@@ -1,7 +1,8 @@
 //! VLANs, and addresses with given ports.
 
 use super::Lines;
-use crate::node::Node;
+use crate::node::{Node, Stream};
+use sim::ethernet::streams::Identification;
 use std::fmt::Display;
 
 /// Adds the VLANs and the static entries of a bridge.
@@ -32,6 +33,13 @@ pub(super) fn bridge(node: &Node, devices: &[String], lines: &mut Lines) {
             lines.up(format!("quietly bridge vlan del dev {device} vid 1"));
         }
         lines.down(format!("bridge vlan add dev {device} vid 1 pvid untagged"));
+    }
+    let by_address = |own: &Stream| matches!(own.identification, Identification::Null { .. });
+    for stream in node.streams.iter().filter(|own| !own.outputs.is_empty() && !by_address(own)) {
+        lines.note(format_args!(
+            "stream {}: its paths, which do not depend on an address",
+            stream.name
+        ));
     }
     for entry in &node.entries {
         let (address, vlan) = (entry.address, entry.vlan.filter(|vlan| filters && *vlan > 0));

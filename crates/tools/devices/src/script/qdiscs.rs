@@ -34,12 +34,13 @@ impl Part<'_> {
         let gated = self.gates(express);
         if !gated {
             let classes = taprio::classes(&config.queue_of_priority);
-            let hardware = match express {
-                Some(mask) => taprio::preemption(mask, &config.queue_of_priority) + " hw 1",
-                None => "hw 0".to_owned(),
-            };
+            let preemption = express.map_or_else(String::new, |mask| {
+                taprio::preemption(mask, &config.queue_of_priority) + " "
+            });
             self.lines.up(format!(
-                "tc qdisc replace dev {device} parent root handle 100 mqprio {classes} {hardware}"
+                "tc qdisc replace dev {device} parent root handle 100 mqprio {classes} \
+                 {preemption}hw {}",
+                u8::from(self.options.offload)
             ));
         }
         // A class without a priority has no frames, and beyond the last one no queue.

@@ -41,13 +41,13 @@ undo() {
 
 set_up() {
     # To pedal
-    tc qdisc replace dev "$PORT_pedal" parent root handle 100 mqprio num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 hw 0
+    tc qdisc replace dev "$PORT_pedal" parent root handle 100 mqprio num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 hw 1
     # To camera
-    tc qdisc replace dev "$PORT_camera" parent root handle 100 mqprio num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 hw 0
+    tc qdisc replace dev "$PORT_camera" parent root handle 100 mqprio num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 hw 1
     # To radar
-    tc qdisc replace dev "$PORT_radar" parent root handle 100 mqprio num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 hw 0
+    tc qdisc replace dev "$PORT_radar" parent root handle 100 mqprio num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 hw 1
     # To tester
-    tc qdisc replace dev "$PORT_tester" parent root handle 100 mqprio num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 hw 0
+    tc qdisc replace dev "$PORT_tester" parent root handle 100 mqprio num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 hw 1
     # To rear
     ethtool --set-mm "$PORT_rear" pmac-enabled on tx-enabled on verify-enabled on verify-time 10 tx-min-frag-size 60
     tc qdisc replace dev "$PORT_rear" parent root handle 100 stab overhead 24 taprio num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7 base-time 10000 sched-entry H 80 50000 sched-entry R ff 950000 cycle-time 1000000 fp P P P P P P P E flags 0x2
