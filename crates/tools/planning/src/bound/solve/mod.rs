@@ -13,6 +13,7 @@ use super::tunnels::{CommandBound, Tunnels};
 use super::{arrivals::Steps, premises};
 use crate::commands::HostCommands;
 use plan::Planned;
+use plan::simulate::places;
 use sim::ethernet::frame::{GAP, MINIMUM, PREAMBLE};
 use sim::ethernet::traffic::StreamId;
 use sim::network::{CableEnd, NetworkConfig, Wiring};
@@ -115,6 +116,8 @@ pub(super) struct Solver<'a> {
     states: Vec<Vec<State>>,
     /// The flows and hops of each port.
     ports: BTreeMap<CableEnd, Vec<(usize, usize)>>,
+    /// The names of the ports.
+    names: BTreeMap<CableEnd, String>,
     /// Why a class of a port is unbounded.
     why: BTreeMap<(CableEnd, usize), String>,
     /// By how much clocks run fast or slow, in parts per million.
@@ -185,7 +188,13 @@ impl<'a> Solver<'a> {
         let states =
             flows.iter().map(|flow| flow.hops.iter().map(|hop| least(flow, hop)).collect());
         let (states, why) = (states.collect(), BTreeMap::new());
-        let mut solver = Self { network, wiring, flows, states, ports, why, drift, planned };
+        let name = |port: &CableEnd| {
+            let far = wiring.across(*port).map(|(_, end)| places::between((*port, end)));
+            let name = far.unwrap_or_else(|| places::name(*port));
+            (*port, planned.link_name(&name))
+        };
+        let names = ports.keys().map(name).collect();
+        let mut solver = Self { network, wiring, flows, states, ports, names, why, drift, planned };
         solver.enter_all();
         solver
     }
@@ -203,8 +212,7 @@ impl<'a> Solver<'a> {
                 return Ok(());
             }
         }
-        let names: Vec<String> =
-            open.iter().take(8).map(|port| self.planned.port_name(*port)).collect();
+        let names: Vec<String> = open.iter().take(8).map(|port| self.names[port].clone()).collect();
         Err(format!("the delays of a circle of ports do not settle: {}", names.join(", ")))
     }
 

@@ -44,9 +44,7 @@ impl Solver<'_> {
                  has no largest delay"
                     .to_owned()
             },
-            |(hop, why)| {
-                format!("class {} at {}: {why}", hop.class, self.planned.port_name(hop.port))
-            },
+            |(hop, why)| format!("class {} at {}: {why}", hop.class, self.names[&hop.port]),
         )
     }
 
@@ -148,7 +146,7 @@ impl Solver<'_> {
         let hop = |at: &usize| {
             let state = &self.states[number][*at];
             HopBound {
-                port: self.planned.port_name(flow.hops[*at].port),
+                port: self.names[&flow.hops[*at].port].clone(),
                 place: (flow.hops[*at].port, flow.hops[*at].class),
                 bound: state.delay.map(Duration::from_ps),
                 backlog: state.backlog,
