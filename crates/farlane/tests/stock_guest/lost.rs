@@ -112,6 +112,7 @@ fn remote_drive_returns_after_link_loss() {
     let register = workload::ready(&mut guest, FUNCTION);
     guest.run(&workload::load(0));
     device.process.signal(Signal::STOP);
+    guest.run(&workload::waiting(0));
     assert!(time_of_lost_read(&mut guest, &register) < Duration::from_millis(1500));
     host.process.line(LINK_DOWN);
     assert!(time_of_lost_read(&mut guest, &register) < Duration::from_millis(700));

@@ -137,12 +137,12 @@ pub fn losses_stand_out(files: &[PathBuf; 3]) {
     let count = |name: &str| anomalies.unexplained.get(name).map_or(0, |trouble| trouble.count);
     // The node was killed, the larger one ended in order, and the last one hung.
     assert!(count("link down") >= 3, "{}", anomalies.text());
-    // fio keeps four commands in flight, twice. The loss interrupted each command before its fetch,
-    // before its completion entry, or before the host took the completion entry.
+    // Commands waited when the last node hung. The loss interrupted each before its fetch, before
+    // its completion entry, or before the host took the completion entry.
     let lost = count("command without a completion entry")
         + count("submission entry rung for and never fetched (timeout)")
         + count("completion entry whose head doorbell was never rung");
-    assert!(lost >= 2, "{}", anomalies.text());
+    assert!(lost >= 1, "{}", anomalies.text());
     let unanswered = status.iter().filter(|(_, ended, _)| !ended).count() as u64;
     assert!(unanswered >= count("command without a completion entry"), "{unanswered}");
     assert!(status.len() > 400, "{} commands", status.len());

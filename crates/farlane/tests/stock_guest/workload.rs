@@ -49,6 +49,11 @@ pub fn load(drive: u32) -> Script {
     script!("load").argument(namespace(drive))
 }
 
+/// Waits until the load has commands that the drive has not completed.
+pub fn waiting(drive: u32) -> Script {
+    script!("waiting").argument(namespace(drive))
+}
+
 /// Checks that the status register (CSTS) of a function has this value. The script reads the
 /// register without the driver, which needs a kernel with [`RELAXED`].
 pub fn status_register(function: &str, expected: u32) -> Script {
