@@ -37,6 +37,9 @@ pub struct Flow {
     pub min_packet: Option<Rational>,
     /// The servers of each path, as positions in the network. Paths of a multicast flow form a tree.
     pub paths: Vec<Vec<usize>>,
+    /// The line by which it comes from outside of the network: a number, and what all flows of this
+    /// line to the same server bring together. TFA, PLP and ELP use it.
+    pub inlet: Option<(usize, TokenBucket)>,
 }
 
 /// Properties of lines that make bounds smaller. Methods that do not know a property leave it out.
@@ -152,6 +155,7 @@ impl Network {
         for flow in flows {
             check_paths(flow, &servers)?;
         }
+        let outside = servers.len();
         let packet = |bits: &Option<Rational>| bits.clone().unwrap_or_else(Rational::zero);
         let stream = |flow: usize, it: &Flow, servers: &Vec<usize>| Stream {
             flow,
@@ -159,7 +163,8 @@ impl Network {
             arrival: it.arrival.clone(),
             max_packet: packet(&it.max_packet),
             min_packet: packet(&it.min_packet),
-            inlet: None,
+            // Smaller numbers are those of servers, whose lines end parts of the network.
+            inlet: it.inlet.clone().map(|(line, shape)| (outside + line, Some(shape))),
         };
         let streams = flows.iter().enumerate();
         let streams = streams

@@ -1,7 +1,7 @@
 //! Whether one more stream fits into a network without a change of the others.
 
 use crate::bound::document::StreamRow;
-use crate::bound::{bound_with, known_commands};
+use crate::bound::{Method, bound_with, known_commands};
 use crate::schedule::document::MissedRow;
 use crate::schedule::{Deadlines, Missed, missed};
 use plan::{Plan, Planned};
@@ -55,7 +55,7 @@ pub fn admit(file: String, before: &Planned, after: &Planned, name: &str) -> Adm
     // The commands do not depend on streams.
     let commands = known_commands(before);
     let late = |planned: &Planned| {
-        let bounds = bound_with(planned, &commands);
+        let bounds = bound_with(planned, &commands, Method::Best);
         let missed: Vec<Missed> = missed(planned, &bounds, Deadlines::default());
         (bounds, missed)
     };

@@ -187,7 +187,7 @@ fn flow(
     }
     let name = node.get("name")?.text()?.to_owned();
     let arrival = ArrivalCurve::new(buckets);
-    Ok((Flow { name, arrival, max_packet, min_packet, paths }, names))
+    Ok((Flow { name, arrival, max_packet, min_packet, paths, inlet: None }, names))
 }
 
 /// A key of a flow or server, or its default for all of them.

@@ -77,7 +77,10 @@ impl Forest {
             for servers in stream.servers.chunk_by(kept) {
                 let before =
                     streams.last().map(|last: &Stream| last.servers[last.servers.len() - 1]);
-                let inlet = before.filter(|_| streams.len() > first).map(|line| (line, None));
+                let inlet = match before.filter(|_| streams.len() > first) {
+                    Some(line) => Some((line, None)),
+                    None => stream.inlet.clone(),
+                };
                 streams.push(Stream { servers: servers.to_vec(), inlet, ..stream.clone() });
             }
             parts.push((first..streams.len()).collect::<Vec<_>>());
@@ -108,7 +111,7 @@ impl Forest {
     fn shape_inlets(&mut self) {
         let mut lines: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
         for (index, stream) in self.network.streams.iter().enumerate() {
-            if let Some((line, _)) = stream.inlet {
+            if let Some((line, None)) = stream.inlet {
                 lines.entry((line, stream.servers[0])).or_default().push(index);
             }
         }

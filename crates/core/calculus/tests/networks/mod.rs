@@ -1,6 +1,9 @@
 //! Small networks with results by hand, and what is refused.
 
-use farlane_calculus::{Bound, Method, MethodError, Outputs, bounds, format};
+use farlane_calculus::{
+    ArrivalCurve, Bound, Flow, Lines, Method, MethodError, Multiplexing, Network, Outputs,
+    RateLatency, Rational, Server, ServiceCurve, TokenBucket, bounds, format,
+};
 use proptest::prelude::*;
 
 /// A network of equal flows and servers: burst 1, rate 1, service rate 4, latency 1.
@@ -39,6 +42,40 @@ fn ring_has_the_exact_fixed_point() {
     let ring = network(&[&["a", "c", "b"], &["b", "a"], &["a", "b"]], "");
     let (a, b, c) = fixed_point();
     assert_eq!(delays(&ring, Method::Tfa)[0], Some(a + b + c));
+}
+
+/// Two flows with 10 bits at once and 1 bit/s enter a server with 10 bit/s.
+#[test]
+fn line_from_outside_limits_what_its_flows_bring_together() {
+    let whole = |number: u32| Rational::from_integer(number.into());
+    let bucket = |burst, rate| TokenBucket { burst: whole(burst), rate: whole(rate) };
+    let delay = |shape: Option<TokenBucket>, method| {
+        let service = ServiceCurve::new([RateLatency { rate: whole(10), latency: whole(0) }]);
+        let server = |name: &str| Server {
+            name: name.to_owned(),
+            service: service.clone(),
+            capacity: None,
+        };
+        let flow = |name: &str, path: Vec<usize>| Flow {
+            name: name.to_owned(),
+            arrival: ArrivalCurve::new([bucket(10, 1)]),
+            max_packet: None,
+            min_packet: None,
+            paths: vec![path],
+            inlet: shape.clone().map(|shape| (0, shape)),
+        };
+        // The second flow leaves the tree of the first.
+        let flows = [flow("f0", vec![0]), flow("f1", vec![0, 1])];
+        let servers = vec![server("a"), server("b")];
+        let network = Network::new(servers, &flows, Multiplexing::Fifo, Lines::default());
+        let found = bounds(&network.expect("no overload"), method, Outputs::Flow).expect("bounds");
+        found.paths[0].delay.clone()
+    };
+    for method in [Method::Tfa, Method::Plp, Method::Elp] {
+        assert_eq!(delay(None, method), exact("2"));
+        // At 0 the 10 bits of the line wait for 1 s; it brings 10 bit/s.
+        assert_eq!(delay(Some(bucket(10, 10)), method), exact("1"));
+    }
 }
 
 /// Solves a = 1 + (3 + b) / 4, c = 1 + (1 + a) / 4, b = 1 + (3 + a + c + a) / 4 by hand: b = 4a - 7,

@@ -58,6 +58,7 @@ impl Model {
                 max_packet: None,
                 min_packet: None,
                 paths: vec![traffic.path.clone()],
+                inlet: None,
             }
         };
         let servers = (0..self.servers.len()).map(server).collect();

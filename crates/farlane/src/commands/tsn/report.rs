@@ -3,7 +3,7 @@
 use crate::commands::Failure;
 use crate::output::assign_stdout;
 use crate::plan_args::{PlanArgs, built};
-use planning::bound::bound;
+use planning::bound::{Method, bound};
 use planning::scenario::{Scenario, measured, simulated};
 use report::target::Target;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let simulated =
         simulated::simulate(&planned).map_err(|why| Failure(format!("{file}: {why}")))?;
-    let bounds = bound(&planned);
+    let bounds = bound(&planned, Method::Best);
     let scenario = Scenario { file, planned: &planned, bounds, simulated, measured: all };
     args.html.write(&scenario.page())?;
     Ok(())

@@ -1,6 +1,6 @@
 //! The bounds of a plan as a document and as text.
 
-use super::{Bounds, CommandBound, HopBound, ListenerBound, StreamBound};
+use super::{Bounds, CommandBound, HopBound, ListenerBound, Method, StreamBound};
 use report::Align::{Left, Right};
 use report::Table;
 use schemars::JsonSchema;
@@ -44,9 +44,11 @@ pub struct ListenerRow {
     pub name: String,
     /// The longest latency from application to application; null if there is none.
     pub bound_ns: Option<u64>,
+    /// The methods that gave the bound, such as `tfa` or `tfa+plp`; null without a bound.
+    pub method: Option<String>,
     /// Why there is no bound.
     pub why: Option<String>,
-    /// The hops.
+    /// The hops, by total flow analysis.
     pub hops: Vec<HopRow>,
 }
 
@@ -94,6 +96,7 @@ impl From<&ListenerBound> for ListenerRow {
         Self {
             name: listener.name.clone(),
             bound_ns: listener.bound.as_ref().ok().copied().map(up),
+            method: listener.used.names().filter(|_| listener.bound.is_ok()),
             why: listener.bound.as_ref().err().cloned(),
             hops: listener.hops.iter().map(HopRow::from).collect(),
         }
@@ -121,11 +124,11 @@ impl From<&CommandBound> for CommandRow {
 
 impl BoundReport {
     /// The document of the bounds of a plan.
-    pub fn new(plan: String, bounds: &Bounds) -> Self {
+    pub fn new(plan: String, method: Method, bounds: &Bounds) -> Self {
         Self {
             schema: 1,
             plan,
-            method: "total flow analysis with line shaping",
+            method: method.description(),
             premises: bounds.premises.clone(),
             streams: bounds.streams.iter().map(StreamRow::from).collect(),
             commands: bounds.commands.iter().map(CommandRow::from).collect(),

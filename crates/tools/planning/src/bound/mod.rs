@@ -17,10 +17,12 @@ pub mod arrivals;
 pub mod document;
 pub mod flows;
 pub mod ports;
+mod method;
 mod premises;
 pub mod service;
 mod solve;
 mod tunnels;
 
+pub use method::{Method, Used};
 pub use solve::{Bounds, HopBound, ListenerBound, StreamBound, bound, bound_with, known_commands};
 pub use tunnels::CommandBound;

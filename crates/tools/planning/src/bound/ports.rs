@@ -5,6 +5,7 @@ use sim::ethernet::frame::{FCS, GAP, HEADER, MINIMUM, MTU, PREAMBLE, TAG};
 use sim::ethernet::port::{Algorithm, Config, Counted, Guard, RateStep};
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 use tsn::{CycleWindows, QUEUES};
+use wire::Instant;
 
 /// The frames of a port by class.
 pub struct Classes<'a> {
@@ -29,6 +30,17 @@ pub fn per_byte(config: &Config, steps: &[RateStep]) -> u64 {
     let slowest = steps.iter().chain(&config.rate_steps).map(|step| step.bits_per_second).min();
     let slowest = slowest.map_or(0, |bits| 8_000_000_000_000u64.div_ceil(bits.max(1)));
     slowest.max(config.rate.ps_per_byte())
+}
+
+/// The time of a byte at a port, at the fastest of its rate steps, in picoseconds.
+pub fn least_per_byte(config: &Config, steps: &[RateStep]) -> u64 {
+    let fastest = |steps: &[RateStep]| {
+        // Before the first step, frames pass at the rate of the line.
+        let limited = steps.first().is_some_and(|step| step.at == Instant::ZERO);
+        let fastest = steps.iter().map(|step| step.bits_per_second).max();
+        fastest.filter(|_| limited).map_or(0, |bits| 8_000_000_000_000 / bits.max(1))
+    };
+    fastest(steps).max(fastest(&config.rate_steps)).max(config.rate.ps_per_byte())
 }
 
 impl Classes<'_> {

@@ -16,7 +16,7 @@ pub mod help;
 pub mod verify;
 pub mod windows;
 
-use crate::bound::{Bounds, bound_with, known_commands};
+use crate::bound::{Bounds, Method, bound_with, known_commands};
 use crate::commands::{HostCommands, Kind};
 use plan::{Bound as Required, Planned, Requirement, Subject};
 use sim::network::CableEnd;
@@ -129,7 +129,7 @@ impl<'a> Search<'a> {
 
     /// The bounds of the plan as it is.
     pub fn before(&self) -> Bounds {
-        bound_with(self.planned, &self.commands)
+        bound_with(self.planned, &self.commands, Method::Tfa)
     }
 
     fn score(&self, bounds: &Bounds, missed: &[Missed], reserved: f64) -> Score {
@@ -200,7 +200,7 @@ impl<'a> Search<'a> {
             }
         }
         let planned = windows::apply(self.planned, &lists);
-        let bounds = bound_with(&planned, &self.commands);
+        let bounds = bound_with(&planned, &self.commands, Method::Tfa);
         let missed = missed(self.planned, &bounds, self.deadlines);
         let share = windows.values().next().map_or_else(String::new, Window::words);
         let reserved = windows.values().map(Window::reserved).fold(0.0, f64::max);

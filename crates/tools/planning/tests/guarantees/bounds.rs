@@ -1,9 +1,9 @@
 //! Bounds of random networks against their simulation.
 
-use farlane_planning::bound::{Bounds, bound};
+use farlane_planning::bound::{Bounds, Method, bound};
 use plan::{Plan, Planned};
-use sim::World;
 use sim::network::{CableEnd, NetworkConfig};
+use sim::{World, world::Report};
 use stats::random::Random;
 use std::fmt::Write;
 
@@ -42,6 +42,8 @@ const FEATURES: [Feature; 14] = [
     Feature::Clocks,
     Feature::Slow,
 ];
+
+const METHODS: [Method; 4] = [Method::Tfa, Method::Sfa, Method::Plp, Method::Best];
 
 /// A row of bridges with stations, and streams with random starts.
 fn network(feature: Feature, random: &mut Random) -> String {
@@ -194,8 +196,11 @@ fn list(random: &mut Random) -> String {
 
 /// The streams and listeners whose longest simulated latency exceeds the bound, and the number of
 /// bounds.
-fn exceeded(planned: &Planned, bounds: &Bounds, lossy: bool) -> (Vec<String>, Vec<f64>) {
-    let report = World::new(&planned.config).unwrap().run().unwrap();
+fn exceeded(
+    (planned, report): (&Planned, &Report),
+    bounds: &Bounds,
+    lossy: bool,
+) -> (Vec<String>, Vec<f64>) {
     let (mut wrong, mut ratios) = (Vec::new(), Vec::new());
     for (bound, (_, id)) in bounds.streams.iter().zip(&planned.streams) {
         let stream = report.streams.iter().find(|stream| stream.stream == *id).unwrap();
@@ -231,7 +236,7 @@ fn wire_of(network: &NetworkConfig, wire: usize) -> Option<CableEnd> {
 }
 
 fn check(feature: Feature, seeds: std::ops::Range<u64>) {
-    let mut all = Vec::new();
+    let mut all = [const { Vec::new() }; METHODS.len()];
     let networks = seeds.clone().count();
     for seed in seeds {
         let mut random = Random::for_component(seed, &format!("{feature:?}"));
@@ -240,12 +245,20 @@ fn check(feature: Feature, seeds: std::ops::Range<u64>) {
         let Ok(planned) = Plan::parse("random", &text).and_then(|plan| plan.build()) else {
             continue;
         };
-        let bounds = bound(&planned);
-        let (wrong, ratios) = exceeded(&planned, &bounds, feature == Feature::Metered);
-        all.extend(ratios);
-        assert!(wrong.is_empty(), "{feature:?}, seed {seed}: {wrong:?}\n{text}");
+        let report = World::new(&planned.config).unwrap().run().unwrap();
+        for (method, ratios) in METHODS.into_iter().zip(&mut all) {
+            let bounds = bound(&planned, method);
+            let lossy = feature == Feature::Metered;
+            let (wrong, found) = exceeded((&planned, &report), &bounds, lossy);
+            ratios.extend(found);
+            assert!(wrong.is_empty(), "{feature:?}, seed {seed}, {method:?}: {wrong:?}\n{text}");
+        }
     }
-    all.sort_by(f64::total_cmp);
+    for (method, all) in METHODS.into_iter().zip(&mut all) {
+        all.sort_by(f64::total_cmp);
+        eprintln!("{feature:?} {method:?}: {} {:?}", all.len(), all.get(all.len() / 2));
+    }
+    let [all, ..] = &mut all;
     assert!(all.len() > 2 * networks, "{feature:?}: {} bounds", all.len());
     // Starts are random, so that few frames meet their worst case.
     let median = all[all.len() / 2];

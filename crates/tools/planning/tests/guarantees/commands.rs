@@ -1,6 +1,6 @@
 //! Bounds of commands and of streams beside tunnels against their simulation.
 
-use farlane_planning::bound::bound;
+use farlane_planning::bound::{Method, bound};
 use plan::Plan;
 use sim::World;
 use stats::random::Random;
@@ -87,7 +87,7 @@ fn check(seeds: std::ops::Range<u64>) {
         let Ok(planned) = Plan::parse("random", &text).and_then(|plan| plan.build()) else {
             continue;
         };
-        let bounds = bound(&planned);
+        let bounds = bound(&planned, Method::Best);
         let report = World::new(&planned.config).unwrap().run().unwrap();
         // The bounds presume that nothing is sent again.
         if report.retransmitted > 0 {

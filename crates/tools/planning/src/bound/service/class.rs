@@ -125,7 +125,7 @@ impl Class {
 
     /// The longest time from the begin of the busy period until work of the class `before` a frame
     /// has started, so that the frame starts. `None`: unbounded.
-    fn start(&self, before: u64) -> Option<u64> {
+    pub(super) fn start(&self, before: u64) -> Option<u64> {
         let demand = self
             .credit
             .map_or(before, |credit| credit.regain(before).saturating_add(credit.uncounted));

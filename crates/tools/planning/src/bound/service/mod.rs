@@ -8,11 +8,13 @@
 //! curves of J.-Y. Le Boudec and P. Thiran, "Network Calculus", and frames instead of bits).
 
 mod class;
+mod guarantee;
 mod higher;
 mod load;
 mod windows;
 
 pub use class::Class;
+pub use guarantee::{fraction, whole};
 pub use higher::{Credit, Higher, Weights};
 pub use load::{Cap, Constraint, Entering, Group, Load, Measure};
 pub use windows::{Open, Windows};

@@ -4,12 +4,15 @@ mod arrive;
 mod load;
 mod regulate;
 mod result;
+mod separate;
+mod servers;
 mod station;
 
 use super::flows::{self, Flow};
 use super::ports::Classes;
 use super::service::{Class, Credit, LIMIT};
 use super::tunnels::{CommandBound, Tunnels};
+use super::method::{Method, Used};
 use super::{arrivals::Steps, premises};
 use crate::commands::HostCommands;
 use plan::Planned;
@@ -17,6 +20,7 @@ use plan::simulate::places;
 use sim::ethernet::frame::{GAP, MINIMUM, PREAMBLE};
 use sim::ethernet::traffic::StreamId;
 use sim::network::{CableEnd, NetworkConfig, Wiring};
+use separate::Spans;
 use std::collections::BTreeMap;
 use tsn::QUEUES;
 use wire::Duration;
@@ -51,7 +55,9 @@ pub struct ListenerBound {
     pub name: String,
     /// The longest latency; `Err`: why there is none.
     pub bound: Result<Duration, String>,
-    /// The hops.
+    /// The methods that bound the hops of `bound`.
+    pub used: Used,
+    /// The hops, by total flow analysis.
     pub hops: Vec<HopBound>,
 }
 
@@ -95,6 +101,10 @@ struct State {
     shaped: Option<Credit>,
 }
 
+/// A class, its flows with their hops, and for each the longest time from the queue to the end of the
+/// transmission, or why there is none.
+type ClassDelays = (usize, Vec<(usize, usize)>, Result<Vec<u64>, String>);
+
 fn at_before(hops: &[flows::Hop], at: usize) -> usize {
     hops[at].before[0]
 }
@@ -123,11 +133,14 @@ pub(super) struct Solver<'a> {
     /// By how much clocks run fast or slow, in parts per million.
     drift: u64,
     planned: &'a Planned,
+    method: Method,
+    /// Bounds of several hops, by the methods that have them.
+    spans: Vec<(Used, Spans)>,
 }
 
-/// The guaranteed latencies of a plan.
-pub fn bound(planned: &Planned) -> Bounds {
-    bound_with(planned, &known_commands(planned))
+/// The guaranteed latencies of a plan, of streams by `method`.
+pub fn bound(planned: &Planned, method: Method) -> Bounds {
+    bound_with(planned, &known_commands(planned), method)
 }
 
 /// The commands of each host of a plan, found by simulations; they do not depend on gates.
@@ -136,7 +149,11 @@ pub fn known_commands(planned: &Planned) -> Vec<Result<HostCommands, String>> {
 }
 
 /// [`bound`], with the commands of each host.
-pub fn bound_with(planned: &Planned, commands: &[Result<HostCommands, String>]) -> Bounds {
+pub fn bound_with(
+    planned: &Planned,
+    commands: &[Result<HostCommands, String>],
+    method: Method,
+) -> Bounds {
     let network = &planned.config.network;
     let wiring = network.wiring();
     let drift = premises::drift(network);
@@ -144,8 +161,11 @@ pub fn bound_with(planned: &Planned, commands: &[Result<HostCommands, String>]) 
     let streams: Vec<Result<Flow, String>> = planned.streams.iter().map(stream).collect();
     let mut known: Vec<Flow> = streams.iter().filter_map(|flow| flow.clone().ok()).collect();
     let tunnels = Tunnels::new(planned, &wiring, commands, &mut known);
-    let mut solver = Solver::new(planned, &wiring, &known, drift);
+    let mut solver = Solver::new(planned, &wiring, &known, (drift, method));
     let settled = solver.run();
+    if settled.is_ok() {
+        solver.separate();
+    }
     let mut next = 0..known.len();
     let result = |((name, id), flow): (&(String, StreamId), Result<Flow, String>)| {
         let listeners = match flow {
@@ -158,6 +178,7 @@ pub fn bound_with(planned: &Planned, commands: &[Result<HostCommands, String>]) 
                 let listener = |station: usize| ListenerBound {
                     name: planned.stations[station].clone(),
                     bound: Err(why.clone()),
+                    used: Used::default(),
                     hops: Vec::new(),
                 };
                 to.map(|to| listener(to.station)).collect()
@@ -171,7 +192,12 @@ pub fn bound_with(planned: &Planned, commands: &[Result<HostCommands, String>]) 
 }
 
 impl<'a> Solver<'a> {
-    fn new(planned: &'a Planned, wiring: &'a Wiring<'a>, flows: &'a [Flow], drift: u64) -> Self {
+    fn new(
+        planned: &'a Planned,
+        wiring: &'a Wiring<'a>,
+        flows: &'a [Flow],
+        (drift, method): (u64, Method),
+    ) -> Self {
         let mut ports: BTreeMap<CableEnd, Vec<(usize, usize)>> = BTreeMap::new();
         for (number, flow) in flows.iter().enumerate() {
             for (at, hop) in flow.hops.iter().enumerate() {
@@ -194,7 +220,10 @@ impl<'a> Solver<'a> {
             (*port, planned.link_name(&name))
         };
         let names = ports.keys().map(name).collect();
-        let mut solver = Self { network, wiring, flows, states, ports, names, why, drift, planned };
+        let spans = Vec::new();
+        let mut solver = Self {
+            network, wiring, flows, states, ports, names, why, drift, planned, method, spans
+        };
         solver.enter_all();
         solver
     }
@@ -238,6 +267,12 @@ impl<'a> Solver<'a> {
 
     /// Computes the delays of all flows at a port.
     fn port(&mut self, port: CableEnd) {
+        let (classes, found) = self.analyse(port);
+        self.keep(port, &classes, found);
+    }
+
+    /// The classes of a port, and the delays of their hops.
+    fn analyse(&self, port: CableEnd) -> (Classes<'a>, Vec<ClassDelays>) {
         let all = &self.ports[&port];
         let preempts = self.preempts(port);
         let mut classes = self.classes(port, all, preempts);
@@ -274,10 +309,14 @@ impl<'a> Solver<'a> {
             };
             found.push((class, hops, delays));
         }
+        (classes, found)
+    }
+
+    fn keep(&mut self, port: CableEnd, classes: &Classes<'_>, found: Vec<ClassDelays>) {
         let backlogs: Vec<Option<u64>> = found
             .iter()
             .map(|(class, hops, delays)| {
-                delays.as_ref().ok().map(|_| self.backlog(&classes, *class, hops))
+                delays.as_ref().ok().map(|_| self.backlog(classes, *class, hops))
             })
             .collect();
         for ((class, hops, delays), backlog) in found.into_iter().zip(backlogs) {
@@ -287,7 +326,7 @@ impl<'a> Solver<'a> {
                     let credit = classes.range(class);
                     for (flow, at) in &hops {
                         self.states[*flow][*at].interference =
-                            self.interference(&classes, class, (*flow, *at), &hops);
+                            self.interference(classes, class, (*flow, *at), &hops);
                     }
                     for ((flow, at), delay) in hops.into_iter().zip(delays) {
                         let state = &mut self.states[flow][at];

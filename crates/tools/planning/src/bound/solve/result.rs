@@ -4,10 +4,36 @@ use super::{Extra, HopBound, ListenerBound, Solver};
 use crate::bound::flows;
 use crate::bound::flows::Flow;
 use crate::bound::ports;
+use crate::bound::{Method, Used};
 use crate::commands::probe::Wire;
 use sim::ethernet::frame::{GAP, MINIMUM, PREAMBLE};
+use sim::ethernet::port::Algorithm;
 use sim::network::CableEnd;
 use wire::Duration;
+
+/// The longest time since a frame was sent, and the methods behind it.
+#[derive(Clone, Copy)]
+struct Longest {
+    time: u64,
+    used: Used,
+}
+
+impl Longest {
+    fn after(self, time: u64) -> Self {
+        Self { time: self.time.saturating_add(time), ..self }
+    }
+
+    fn by(self, method: Used, time: u64) -> Self {
+        Self { used: self.used | method, ..self.after(time) }
+    }
+}
+
+/// The later of two ends; `None`: a way without end.
+fn latest(one: Option<Longest>, other: Option<Longest>) -> Option<Longest> {
+    let (one, other) = (one?, other?);
+    let used = one.used | other.used;
+    Some(Longest { time: one.time.max(other.time), used })
+}
 
 impl Solver<'_> {
     pub(in crate::bound) fn listeners(
@@ -124,6 +150,50 @@ impl Solver<'_> {
         (most - least) / 2
     }
 
+    /// The longest time from the source to the end of the transmission at each hop of a flow.
+    fn sent(&self, number: usize) -> Vec<Option<Longest>> {
+        let flow = &self.flows[number];
+        let (mut queued, mut sent): (Vec<Option<Longest>>, Vec<Option<Longest>>) = <_>::default();
+        let travel = |at: usize| {
+            let before = flow.hops[at].before[0];
+            (before, self.travel(number, before, flow.hops[at].port).1)
+        };
+        for (at, hop) in flow.hops.iter().enumerate() {
+            let state = &self.states[number][at];
+            let algorithm = &self.network.port(hop.port).classes[hop.class].algorithm;
+            // Regulators may delay frames that come early.
+            let regulated = matches!(algorithm, Algorithm::Ats(_));
+            let before = if regulated { Used::TFA } else { Used::default() };
+            let entry = match hop.before.is_empty() || regulated {
+                true => state.entry.1.map(|time| Longest { time, used: before }),
+                false => {
+                    let ways = hop.before.iter().map(|before| {
+                        Some(sent[*before]?.after(self.travel(number, *before, hop.port).1))
+                    });
+                    ways.reduce(latest).flatten()
+                }
+            };
+            queued.push(entry);
+            let own = entry.zip(state.delay).map(|(entry, delay)| entry.by(Used::TFA, delay));
+            let spans = self.spans.iter().filter_map(|(used, spans)| {
+                let (first, delay) = *spans.get(&(number, at))?;
+                let mut between = 0;
+                let mut place = at;
+                while place != first {
+                    let (before, travel) = travel(place);
+                    (place, between) = (before, between + travel);
+                }
+                Some(queued[first]?.by(*used, delay + between))
+            });
+            let least = spans.min_by_key(|longest| longest.time);
+            sent.push(match self.method {
+                Method::Best => own.into_iter().chain(least).min_by_key(|longest| longest.time),
+                _ => least.or(own),
+            });
+        }
+        sent
+    }
+
     pub(super) fn listener(
         &self,
         number: usize,
@@ -133,14 +203,18 @@ impl Solver<'_> {
         let flow = &self.flows[number];
         let hops = self.hops_to(flow, end);
         let to = CableEnd::Station(end.station, 0);
-        let longest = end.before.iter().try_fold(0u64, |longest, at| {
-            let state = &self.states[number][*at];
+        let sent = self.sent(number);
+        let longest = end.before.iter().map(|at| {
             let (_, travel) = self.travel(number, *at, to);
-            Some(longest.max(state.entry.1? + state.delay? + travel))
+            Some(sent[*at]?.after(travel))
         });
+        let longest = longest.reduce(latest).flatten();
+        let used = longest.map_or_else(Used::default, |longest| longest.used);
         let bound = match (settled, longest) {
             (Err(why), _) => Err(why.clone()),
-            (Ok(()), Some(longest)) if flow.arrivals.is_ok() => Ok(Duration::from_ps(longest)),
+            (Ok(()), Some(longest)) if flow.arrivals.is_ok() => {
+                self.method.accepts(used).map(|()| Duration::from_ps(longest.time))
+            }
             _ => Err(self.why(flow, &hops)),
         };
         let hop = |at: &usize| {
@@ -155,6 +229,7 @@ impl Solver<'_> {
         ListenerBound {
             name: self.planned.stations[end.station].clone(),
             bound,
+            used,
             hops: hops.iter().map(hop).collect(),
         }
     }
