@@ -55,7 +55,7 @@ pub fn admit(file: String, before: &Planned, after: &Planned, name: &str) -> Adm
     // The commands do not depend on streams.
     let commands = known_commands(before);
     let late = |planned: &Planned| {
-        let bounds = bound_with(planned, &commands, Method::Best);
+        let bounds = bound_with(planned, &commands, Method::Tfa);
         let missed: Vec<Missed> = missed(planned, &bounds, Deadlines::default());
         (bounds, missed)
     };

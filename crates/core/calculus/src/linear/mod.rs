@@ -42,11 +42,24 @@ pub(crate) fn bounds(network: &Network, dates: Dates) -> Result<Bounds, MethodEr
             Some(<_>::default())
         });
     }
+    // A bound of a part depends only on its first and its last server.
+    let used = servers.iter().enumerate();
+    let mut known: HashMap<(usize, usize), Bound> =
+        used.map(|(server, delay)| ((server, server), delay.clone())).collect();
     let mut paths = Vec::new();
     for (stream, parts) in network.streams.iter().zip(&forest.parts) {
-        let delays: Result<Vec<_>, _> = parts.iter().map(|&part| forest.delay(part)).collect();
+        let mut delays = Vec::new();
+        for &part in parts {
+            let ends = (forest.network.streams[part].servers[0], forest.last_server(part));
+            let delay = match known.get(&ends) {
+                Some(delay) => delay.clone(),
+                None => forest.delay(part)?,
+            };
+            known.insert(ends, delay.clone());
+            delays.push(delay);
+        }
         let hops = stream.servers.iter().map(|&server| servers[server].clone()).collect();
-        paths.push(PathBounds { delay: sum(&delays?), hops });
+        paths.push(PathBounds { delay: sum(&delays), hops });
     }
     Ok(Bounds::of_paths(network, paths))
 }

@@ -24,9 +24,11 @@ enum Feature {
     Metered,
     Clocks,
     Slow,
+    Line,
+    CreditLine,
 }
 
-const FEATURES: [Feature; 14] = [
+const FEATURES: [Feature; 16] = [
     Feature::Priorities,
     Feature::Gates,
     Feature::Credit,
@@ -41,6 +43,8 @@ const FEATURES: [Feature; 14] = [
     Feature::Metered,
     Feature::Clocks,
     Feature::Slow,
+    Feature::Line,
+    Feature::CreditLine,
 ];
 
 const METHODS: [Method; 4] = [Method::Tfa, Method::Sfa, Method::Plp, Method::Best];
@@ -58,7 +62,7 @@ fn network(feature: Feature, random: &mut Random) -> String {
     let mode = modes[(random.below(4) == 0) as usize];
     let ports = match feature {
         Feature::Gates => "schedule = \"list\"",
-        Feature::Credit => "shapers = [\"6 a\", \"5 b\"]",
+        Feature::Credit | Feature::CreditLine => "shapers = [\"6 a\", \"5 b\"]",
         Feature::CreditAndGates => "schedule = \"list\"\nshapers = [\"6 c\", \"5 d\"]",
         Feature::Asynchronous => "shapers = [\"6 tokens\", \"5 tokens\"]",
         Feature::Preemption => "express = [7, 6]",
@@ -69,6 +73,8 @@ fn network(feature: Feature, random: &mut Random) -> String {
         _ => "",
     };
     let ring = matches!(feature, Feature::Ring | Feature::Redundant);
+    let long = matches!(feature, Feature::Line | Feature::CreditLine);
+    let bridges = if long { 3 + random.below(6) as usize } else { bridges };
     let bridges = if ring { 3 + random.below(3) as usize } else { bridges };
     let mode =
         if feature == Feature::Priorities || feature == Feature::Ring { mode } else { modes[0] };
@@ -123,12 +129,14 @@ fn network(feature: Feature, random: &mut Random) -> String {
         let to = (from + 1 + random.below(stations as u64 - 1)) % stations as u64;
         let interval = 400 + random.below(1600);
         let priority = match feature {
+            _ if long => 5 + random.below(2),
             Feature::Cyclic | Feature::Credit | Feature::Asynchronous if shaped => {
                 5 + random.below(2)
             }
             _ => [7, 6, 5, 5, 4, 0][random.below(6) as usize],
         };
-        let start = random.below(interval * 1000);
+        // Streams of long lines meet.
+        let start = random.below(if long { 40_000 } else { interval * 1000 });
         let burst = 1 + random.below(3);
         let length =
             if random.below(2) == 0 { 64 + random.below(200) } else { 64 + random.below(1400) };

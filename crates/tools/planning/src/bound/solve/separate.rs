@@ -23,6 +23,13 @@ struct Part {
     roots: Vec<(usize, usize)>,
 }
 
+impl Part {
+    /// A measure of the time that methods take.
+    fn size(&self) -> usize {
+        self.stages.len() * self.stages.len() * self.roots.len()
+    }
+}
+
 impl Solver<'_> {
     /// Bounds several hops at once by the methods besides total flow analysis.
     pub(super) fn separate(&mut self) {
@@ -40,7 +47,15 @@ impl Solver<'_> {
     /// Bounds by a method of all parts of paths with two or more hops.
     pub(super) fn spans(&self, stages: &Stages, method: Method) -> Spans {
         let mut spans = Spans::new();
-        for part in self.parts(stages) {
+        let mut parts = self.parts(stages);
+        parts.sort_by_key(Part::size);
+        let mut left = match method {
+            Method::Plp => 5_000usize,
+            _ => 2_000_000,
+        };
+        for part in parts {
+            let Some(rest) = left.checked_sub(part.size()) else { break };
+            left = rest;
             self.add_spans(&mut spans, stages, &part, method);
         }
         spans

@@ -2,7 +2,7 @@
 
 use super::Solver;
 use crate::bound::ports::{self, Classes};
-use crate::bound::service::{Class, Load, fraction, whole};
+use crate::bound::service::{Class, fraction, whole};
 use calculus::{ArrivalCurve, RateLatency, Rational, Server, ServiceCurve, TokenBucket};
 use sim::ethernet::frame::GAP;
 use sim::ethernet::port::Algorithm;
@@ -58,14 +58,21 @@ impl Solver<'_> {
         8 * flow.command.map_or_else(|| longest.max().unwrap_or(0) as u64, |wire| wire.bytes)
     }
 
-    /// All classes of ports that certainly serve a rate, in order of arrival.
+    /// The classes of bridges that certainly serve a rate, in order of arrival. Frames of a station's
+    /// streams wait in no fixed order.
     pub(super) fn stages(&self) -> Stages {
         let mut stages = Stages::default();
-        for port in self.ports.keys() {
+        for port in self.ports.keys().filter(|port| matches!(port, CableEnd::Bridge(..))) {
             let (classes, found) = self.analyse(*port);
             for (class, hops, delays) in found {
-                if delays.is_ok() && self.keeps_order(*port, &classes, class, &hops) {
-                    self.add_stages(&mut stages, *port, &classes, (class, hops));
+                if delays.is_err() || !self.keeps_order(*port, &classes, class, &hops) {
+                    continue;
+                }
+                let machine = classes.class(class).ok();
+                if let Some(stage) = machine.and_then(|machine| self.stage(&classes, &machine, &hops))
+                {
+                    self.add_entries(&mut stages, &classes, &hops);
+                    stages.all.push(stage);
                 }
             }
         }
@@ -94,40 +101,7 @@ impl Solver<'_> {
             && hops.iter().all(known)
     }
 
-    fn add_stages(
-        &self,
-        stages: &mut Stages,
-        port: CableEnd,
-        classes: &Classes<'_>,
-        (class, hops): (usize, Vec<(usize, usize)>),
-    ) {
-        let Ok(machine) = classes.class(class) else { return };
-        if matches!(port, CableEnd::Bridge(..)) {
-            self.add(stages, classes, &machine, &hops);
-            return;
-        }
-        // Frames of a station's streams wait in no fixed order: each stream has a server of its own.
-        let flows: Vec<usize> = hops.iter().map(|(flow, _)| *flow).collect();
-        let waits = hops.iter().filter_map(|(flow, at)| self.states[*flow][*at].delay);
-        let wait = waits.max().unwrap_or(0);
-        let mut machine = machine;
-        let own: Load = std::mem::take(&mut machine.own);
-        for (at, hop) in hops.iter().enumerate() {
-            let alone = self.alone(classes, (&machine, &own), (at, wait), flows.clone());
-            if self.flows[hop.0].command.is_none() && alone.own.groups.len() == 1 {
-                self.add(stages, classes, &alone, &[*hop]);
-            }
-        }
-    }
-
-    fn add(
-        &self,
-        stages: &mut Stages,
-        classes: &Classes<'_>,
-        machine: &Class,
-        hops: &[(usize, usize)],
-    ) {
-        let Some(stage) = self.stage(classes, machine, hops) else { return };
+    fn add_entries(&self, stages: &mut Stages, classes: &Classes<'_>, hops: &[(usize, usize)]) {
         for (number, at) in hops {
             let bits = self.bits(*number);
             let frames = self.entering(classes, (*number, *at));
@@ -156,7 +130,6 @@ impl Solver<'_> {
                 entry.inlet = Some((line, shape.clone()));
             }
         }
-        stages.all.push(stage);
     }
 
     /// The streams of hops by the line over which they come.
