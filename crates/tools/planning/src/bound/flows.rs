@@ -10,6 +10,7 @@ use sim::ethernet::{Tag, port};
 use sim::network::{CableEnd, NetworkConfig, Place, StreamConfig, Wiring, ip};
 use std::collections::{BTreeMap, BTreeSet};
 use tsn::Cqf;
+use tsn::psfp::Config as FilterConfig;
 
 /// Frames from one source.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct Hop {
     pub before: Vec<usize>,
     /// Copies of each frame, at least one.
     pub copies: u64,
+    /// Whether the bridge drops frames that its filter rejects.
+    pub filtered: bool,
     /// What a meter of the bridge lets pass.
     pub meter: Option<Steps>,
 }
@@ -110,6 +113,7 @@ pub fn of_stream(
         false => Err("it sends without pause (babbles)".into()),
     };
     let (hops, ends) = graph(wiring, &ways, tag, handled, shortest)?;
+    let arrivals = arrivals.and_then(|steps| keeps_priority(handled).map(|()| steps));
     let stations = stream.listeners.iter().map(|to| to.station);
     let ends = stations.zip(ends).map(|(station, before)| End { station, before }).collect();
     let (name, stream, command) = (name.to_owned(), Some(id), None);
@@ -136,7 +140,8 @@ pub fn between(
     let handled = handling(network, from, &header);
     let (hops, ends) = graph(wiring, &ways, tag, handled, frame::MINIMUM)?;
     let ends = ends.into_iter().map(|before| End { station: to, before }).collect();
-    let (arrivals, command) = match command {
+    let kept = keeps_priority(handled);
+    let (arrivals, command) = match command.and_then(|command| kept.map(|()| command)) {
         Ok((steps, wire)) => (Ok(steps), Some(wire)),
         Err(why) => (Err(why), None),
     };
@@ -192,9 +197,15 @@ pub fn graph(
             let copies: u64 = own.iter().map(|before| hops[*before].copies).sum();
             let copies = if merges(port.node()) { 1 } else { copies.max(1) };
             numbers.insert(*port, hops.len());
-            let meter = meter(handled, *port, shortest)?;
-            let class = class(wiring.network, *port, tag);
-            hops.push(Hop { port: *port, class, before: own, copies, meter });
+            let filter = filter(handled, *port);
+            let meter = filter.and_then(|filter| filter.meter.as_ref());
+            let meter = meter.and_then(|meter| Steps::of_meter(meter, shortest));
+            let queues = wiring.network.port(*port).queue_of_priority;
+            let class = priorities(filter)
+                .map(|priority| usize::from(queues[usize::from(priority)]))
+                .fold(class(wiring.network, *port, tag), usize::max);
+            let filtered = filter.is_some();
+            hops.push(Hop { port: *port, class, before: own, copies, filtered, meter });
         }
         if hops.len() == known {
             return Err("its paths are a circle".into());
@@ -220,18 +231,25 @@ pub fn cyclic(config: &port::Config, class: usize) -> Option<Cqf> {
     config.cqf.iter().copied().find(|pair| pair.classes.contains(&(class as u8)))
 }
 
-fn meter(
-    handled: Option<&StreamConfig>,
-    port: CableEnd,
-    shortest: usize,
-) -> Result<Option<Steps>, String> {
-    let (Some(handled), CableEnd::Bridge(bridge, _)) = (handled, port) else { return Ok(None) };
-    let Some((_, filter)) = handled.filters.iter().find(|(at, _)| *at == bridge) else {
-        return Ok(None);
-    };
-    if filter.gate.is_some() {
-        return Err("a stream gate selects its frames".into());
+fn filter(handled: Option<&StreamConfig>, port: CableEnd) -> Option<&FilterConfig> {
+    let CableEnd::Bridge(bridge, _) = port else { return None };
+    let filters = &handled?.filters;
+    filters.iter().find(|(at, _)| *at == bridge).map(|(_, filter)| filter)
+}
+
+/// The priorities that a stream gate gives to frames.
+fn priorities(filter: Option<&FilterConfig>) -> impl Iterator<Item = u8> {
+    let gate = filter.and_then(|filter| filter.gate.as_ref());
+    gate.into_iter().flat_map(|gate| gate.entries.iter().filter_map(|entry| entry.ipv))
+}
+
+/// # Errors
+/// If frames are in different classes, so that none has an arrival curve. [`Hop::class`] is then the
+/// highest.
+fn keeps_priority(handled: Option<&StreamConfig>) -> Result<(), String> {
+    let filters = handled.into_iter().flat_map(|stream| &stream.filters);
+    match filters.flat_map(|(_, filter)| priorities(Some(filter))).next() {
+        None => Ok(()),
+        Some(_) => Err("a stream gate changes the priority of its frames".into()),
     }
-    let meter = filter.meter.as_ref();
-    Ok(meter.and_then(|meter| Steps::of_meter(meter, shortest)))
 }

@@ -94,7 +94,9 @@ impl<'a> Solver<'a> {
         flows: &[(usize, usize)],
     ) -> Vec<Cap> {
         let network = self.network;
-        let before = ports::per_byte(network.port(from), self.rate_steps(from));
+        let line = network.port(from);
+        // Frames pass at the fastest rate step.
+        let before = ports::least_per_byte(line, self.rate_steps(from));
         let mut cap = Cap { largest: [0; 2], rate: [0; 2], per: 1, slack: 0 };
         // The largest ratio of the time here to the time on the line before, in parts per 2^20.
         cap.per = 1 << 20;
@@ -132,8 +134,11 @@ impl<'a> Solver<'a> {
                 let product = u128::from(by) * u128::from(ratio);
                 u64::try_from(product.div_ceil(u128::from(cap.per))).unwrap_or(u64::MAX)
             };
+            // Idle slopes are shares of the rate of the line, without steps.
+            let faster = |ratio: u64| u128::from(ratio) * u128::from(before);
             let share = |ratio: u64| {
-                (u128::from(ratio) * u128::from(idle)).div_ceil(u128::from(rate)) as u64
+                let per_byte = u128::from(line.rate.ps_per_byte());
+                (faster(ratio) * u128::from(idle)).div_ceil(u128::from(rate) * per_byte) as u64
             };
             let largest =
                 [0, 1].map(|at| scaled(credit.range, cap.rate[at]).saturating_add(cap.largest[at]));

@@ -162,7 +162,11 @@ pub fn bound_with(
     let mut known: Vec<Flow> = streams.iter().filter_map(|flow| flow.clone().ok()).collect();
     let tunnels = Tunnels::new(planned, &wiring, commands, &mut known);
     let mut solver = Solver::new(planned, &wiring, &known, (drift, method));
-    let settled = solver.run();
+    // Frames of unknown paths may delay all others.
+    let mut names = planned.streams.iter().zip(&streams);
+    let unknown =
+        names.find_map(|((name, _), flow)| Some(format!("{name}: {}", flow.as_ref().err()?)));
+    let settled = unknown.map_or_else(|| solver.run(), Err);
     if settled.is_ok() {
         solver.separate();
     }

@@ -67,7 +67,7 @@ impl Solver<'_> {
         let hop = &flow.hops[at];
         let [before] = *hop.before.as_slice() else { return None };
         let known = [before, at].iter().all(|at| stages.entries.contains_key(&(number, *at)));
-        if !known || flow.command.is_some() || hop.meter.is_some() {
+        if !known || flow.command.is_some() || hop.filtered {
             return None;
         }
         let from = flow.hops[before].port;
