@@ -51,11 +51,8 @@ fn line_from_outside_limits_what_its_flows_bring_together() {
     let bucket = |burst, rate| TokenBucket { burst: whole(burst), rate: whole(rate) };
     let delay = |shape: Option<TokenBucket>, method| {
         let service = ServiceCurve::new([RateLatency { rate: whole(10), latency: whole(0) }]);
-        let server = |name: &str| Server {
-            name: name.to_owned(),
-            service: service.clone(),
-            capacity: None,
-        };
+        let server =
+            |name: &str| Server { name: name.to_owned(), service: service.clone(), capacity: None };
         let flow = |name: &str, path: Vec<usize>| Flow {
             name: name.to_owned(),
             arrival: ArrivalCurve::new([bucket(10, 1)]),

@@ -16,8 +16,8 @@
 pub mod arrivals;
 pub mod document;
 pub mod flows;
-pub mod ports;
 mod method;
+pub mod ports;
 mod premises;
 pub mod service;
 mod solve;

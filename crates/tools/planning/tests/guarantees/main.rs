@@ -2,4 +2,5 @@
 
 mod bounds;
 mod commands;
+mod methods;
 mod plans;

@@ -1,6 +1,6 @@
 //! Bounds of the shipped plans against their simulation.
 
-use farlane_planning::bound::bound;
+use farlane_planning::bound::{Bounds, Method, bound_with, known_commands};
 use plan::Plan;
 use sim::World;
 use std::path::Path;
@@ -43,7 +43,9 @@ fn check(is_wanted: impl Fn(&str) -> bool) -> f64 {
             plan = plan.with(key, value, "--set").unwrap();
         }
         let planned = plan.build().unwrap();
-        let bounds = bound(&planned);
+        let commands = known_commands(&planned);
+        let [sfa, plp, bounds] = [Method::Sfa, Method::Plp, Method::Best]
+            .map(|method| bound_with(&planned, &commands, method));
         let report = World::new(&planned.config).unwrap().run().unwrap();
         let mut check = |what: &str, bound: Option<u64>, seen: u64| {
             let Some(bound) = bound.filter(|_| seen > 0) else { return };
@@ -56,7 +58,8 @@ fn check(is_wanted: impl Fn(&str) -> bool) -> f64 {
             let most = longest.reduce(|one, other| Some(one?.max(other?))).flatten();
             check(host, most, report.latency.longest().as_ps());
         }
-        for (bound, (stream, id)) in bounds.streams.iter().zip(&planned.streams) {
+        let streams = |bounds: Bounds| bounds.streams.into_iter().zip(&planned.streams);
+        for (bound, (stream, id)) in [sfa, plp, bounds].into_iter().flat_map(streams) {
             let seen = &report.stream(*id).unwrap().listeners;
             for (bound, seen) in bound.listeners.iter().zip(seen) {
                 let most = bound.bound.as_ref().ok().map(|one| one.as_ps());

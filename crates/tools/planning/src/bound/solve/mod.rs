@@ -9,18 +9,18 @@ mod servers;
 mod station;
 
 use super::flows::{self, Flow};
+use super::method::{Method, Used};
 use super::ports::Classes;
 use super::service::{Class, Credit, LIMIT};
 use super::tunnels::{CommandBound, Tunnels};
-use super::method::{Method, Used};
 use super::{arrivals::Steps, premises};
 use crate::commands::HostCommands;
 use plan::Planned;
 use plan::simulate::places;
+use separate::Spans;
 use sim::ethernet::frame::{GAP, MINIMUM, PREAMBLE};
 use sim::ethernet::traffic::StreamId;
 use sim::network::{CableEnd, NetworkConfig, Wiring};
-use separate::Spans;
 use std::collections::BTreeMap;
 use tsn::QUEUES;
 use wire::Duration;
@@ -226,7 +226,17 @@ impl<'a> Solver<'a> {
         let names = ports.keys().map(name).collect();
         let spans = Vec::new();
         let mut solver = Self {
-            network, wiring, flows, states, ports, names, why, drift, planned, method, spans
+            network,
+            wiring,
+            flows,
+            states,
+            ports,
+            names,
+            why,
+            drift,
+            planned,
+            method,
+            spans,
         };
         solver.enter_all();
         solver

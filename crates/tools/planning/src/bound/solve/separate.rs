@@ -122,11 +122,14 @@ impl Solver<'_> {
         let mut done = Vec::new();
         while let Some(way) = ways.pop() {
             let last = way[way.len() - 1];
-            let next = (last + 1..flow.hops.len()).filter(|at| flow.hops[*at].before.contains(&last));
+            let next =
+                (last + 1..flow.hops.len()).filter(|at| flow.hops[*at].before.contains(&last));
             let (on, off): (Vec<usize>, Vec<usize>) =
                 next.partition(|at| self.joined(stages, (number, *at)) == Some(last));
             ways.extend(on.iter().map(|at| way.iter().copied().chain([*at]).collect()));
-            if !off.is_empty() || on.is_empty() || flow.ends.iter().any(|end| end.before.contains(&last))
+            if !off.is_empty()
+                || on.is_empty()
+                || flow.ends.iter().any(|end| end.before.contains(&last))
             {
                 done.push(way);
             }
@@ -176,11 +179,11 @@ impl Solver<'_> {
         let port = self.flows[number].hops[at].port;
         let stage = &stages.all[stages.entries[&hop].stage];
         let rate = stage.server.service.functions().iter().map(|function| &function.rate).max();
-        let started = rate.map_or(delay.clone(), |rate| {
-            &delay - &stage.stored - whole(self.bits(number)) / rate
-        });
+        let started = rate
+            .map_or(delay.clone(), |rate| &delay - &stage.stored - whole(self.bits(number)) / rate);
         let longest = self.flows[number].on_line(self.network, port)[0];
-        let sent = started.max(whole(0)) + seconds(self.network.port(port).rate.duration(longest).as_ps());
+        let sent =
+            started.max(whole(0)) + seconds(self.network.port(port).rate.duration(longest).as_ps());
         let ps = (sent * whole(SECOND)).ceil().to_integer();
         u64::try_from(ps).unwrap_or(u64::MAX)
     }

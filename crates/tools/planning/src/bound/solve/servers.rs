@@ -69,7 +69,8 @@ impl Solver<'_> {
                     continue;
                 }
                 let machine = classes.class(class).ok();
-                if let Some(stage) = machine.and_then(|machine| self.stage(&classes, &machine, &hops))
+                if let Some(stage) =
+                    machine.and_then(|machine| self.stage(&classes, &machine, &hops))
                 {
                     self.add_entries(&mut stages, &classes, &hops);
                     stages.all.push(stage);
@@ -95,10 +96,7 @@ impl Solver<'_> {
             let state = &self.states[*flow][*at];
             !state.since.is_empty() && state.entry.1.is_some()
         };
-        others == 0
-            && !shaped
-            && !self.starts_early(port, classes, hops)
-            && hops.iter().all(known)
+        others == 0 && !shaped && !self.starts_early(port, classes, hops) && hops.iter().all(known)
     }
 
     fn add_entries(&self, stages: &mut Stages, classes: &Classes<'_>, hops: &[(usize, usize)]) {
