@@ -255,6 +255,10 @@ fn check(feature: Feature, seeds: std::ops::Range<u64>) {
         };
         let report = World::new(&planned.config).unwrap().run().unwrap();
         for (method, ratios) in METHODS.into_iter().zip(&mut all) {
+            // The longest two take turns.
+            if method == [Method::Plp, Method::Best][seed as usize % 2] {
+                continue;
+            }
             let bounds = bound(&planned, method);
             let lossy = feature == Feature::Metered;
             let (wrong, found) = exceeded((&planned, &report), &bounds, lossy);
@@ -262,11 +266,9 @@ fn check(feature: Feature, seeds: std::ops::Range<u64>) {
             assert!(wrong.is_empty(), "{feature:?}, seed {seed}, {method:?}: {wrong:?}\n{text}");
         }
     }
-    for (method, all) in METHODS.into_iter().zip(&mut all) {
-        all.sort_by(f64::total_cmp);
-        eprintln!("{feature:?} {method:?}: {} {:?}", all.len(), all.get(all.len() / 2));
-    }
-    let [all, ..] = &mut all;
+    let [all, sfa, plp, _] = &mut all;
+    assert!(!sfa.is_empty() && !plp.is_empty(), "{feature:?}: no bound by other methods");
+    all.sort_by(f64::total_cmp);
     assert!(all.len() > 2 * networks, "{feature:?}: {} bounds", all.len());
     // Starts are random, so that few frames meet their worst case.
     let median = all[all.len() / 2];
@@ -276,7 +278,12 @@ fn check(feature: Feature, seeds: std::ops::Range<u64>) {
 #[test]
 fn no_simulated_latency_exceeds_its_bound() {
     for feature in FEATURES {
-        check(feature, 0..if feature == Feature::Clocks { 8 } else { 20 });
+        let networks = match feature {
+            Feature::Clocks => 8,
+            Feature::Line | Feature::CreditLine => 4,
+            _ => 20,
+        };
+        check(feature, 0..networks);
     }
 }
 
