@@ -40,7 +40,7 @@ impl Method {
             Self::Plp if used.0 & Used::PLP.0 == 0 => "plp",
             _ => return Ok(()),
         };
-        Err(format!("{name} applies to no two hops of its path"))
+        Err(format!("{name} covers no two hops of its path, or their network is too large"))
     }
 }
 

@@ -266,8 +266,7 @@ fn check(feature: Feature, seeds: std::ops::Range<u64>) {
             assert!(wrong.is_empty(), "{feature:?}, seed {seed}, {method:?}: {wrong:?}\n{text}");
         }
     }
-    let [all, sfa, plp, _] = &mut all;
-    assert!(!sfa.is_empty() && !plp.is_empty(), "{feature:?}: no bound by other methods");
+    let [all, ..] = &mut all;
     all.sort_by(f64::total_cmp);
     assert!(all.len() > 2 * networks, "{feature:?}: {} bounds", all.len());
     // Starts are random, so that few frames meet their worst case.

@@ -10,11 +10,21 @@ use super::servers::{SECOND, Stages, seconds};
 use crate::bound::service::whole;
 use crate::bound::{Method as Chosen, Used};
 use calculus::{Flow, Lines, Method, Multiplexing, Network, Outputs, Rational, bounds};
+use sim::network::CableEnd;
 use std::collections::BTreeMap;
 
 /// By flow and last hop: the first hop, and the longest time from its queue to the end of the
 /// transmission at the last, without the time between ports.
 pub(super) type Spans = BTreeMap<(usize, usize), (usize, u64)>;
+
+/// The hops of all flows up to which there are other methods than total flow analysis.
+const MOST_HOPS: usize = 10_000;
+
+/// The sum of [`Part::size`] up to which separated flow analysis takes about a second.
+const LARGEST: usize = 2_000_000;
+
+/// The sum of [`Part::size`] up to which linear programmes take some seconds.
+const LARGEST_PROGRAMMES: usize = 5_000;
 
 /// A connected network: its stages, and where flows enter it.
 #[derive(Default)]
@@ -39,6 +49,9 @@ impl Solver<'_> {
             Chosen::Plp => vec![(Used::PLP, Method::Plp)],
             Chosen::Best => vec![(Used::SFA, Method::Sfa), (Used::PLP, Method::Plp)],
         };
+        if self.flows.iter().map(|flow| flow.hops.len()).sum::<usize>() > MOST_HOPS {
+            return;
+        }
         let stages = self.stages();
         let spans = methods.into_iter();
         self.spans = spans.map(|(used, method)| (used, self.spans(&stages, method))).collect();
@@ -49,10 +62,7 @@ impl Solver<'_> {
         let mut spans = Spans::new();
         let mut parts = self.parts(stages);
         parts.sort_by_key(Part::size);
-        let mut left = match method {
-            Method::Plp => 5_000usize,
-            _ => 2_000_000,
-        };
+        let mut left = if method == Method::Plp { LARGEST_PROGRAMMES } else { LARGEST };
         for part in parts {
             let Some(rest) = left.checked_sub(part.size()) else { break };
             left = rest;
@@ -75,10 +85,8 @@ impl Solver<'_> {
         let (least, longest) = self.travel(number, before, hop.port);
         let constant = least == shortest.as_ps() + longest;
         let whole = match hop.port {
-            sim::network::CableEnd::Bridge(bridge, _) => {
-                self.head(bridge, number, before, hop.port).is_none()
-            }
-            sim::network::CableEnd::Station(..) => false,
+            CableEnd::Bridge(bridge, _) => self.head(bridge, number, before, hop.port).is_none(),
+            CableEnd::Station(..) => false,
         };
         (constant && whole).then_some(before)
     }
