@@ -151,8 +151,10 @@ fn networks_without_bounds() {
         "servers": [{"name": "a"}, {"name": "b"}]}"#;
     std::fs::write(&ring, network).unwrap();
     fails(&["tsn", "bound", &ring, "--method", "plp"], &[&ring, "plp requires", "a > b"]);
+    is_wrong_usage(&["tsn", "bound", &ring, "--method", "best"]);
     std::fs::write(&ring, network.replace(r#"["b", "a"]"#, r#"["c"]"#)).unwrap();
     fails(&["tsn", "bound", &ring], &[&ring, "flows[1].path[0]", "'c'"]);
-    is_wrong_usage(&["tsn", "bound", &plan, "--method", "tfa"]);
+    is_wrong_usage(&["tsn", "bound", &plan, "--method", "pmoo"]);
+    is_wrong_usage(&["tsn", "bound", &plan, "--outputs", "flow"]);
     fails(&["tsn", "bound", &none], &[&none, "No such file"]);
 }

@@ -27,9 +27,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.plan.name().ends_with(".json") {
         return network::run(&args.plan.name(), &args.network, args.json);
     }
-    args.network.refuse_for_plans();
+    let method = args.network.for_plan();
     let planned = built(&args.plan.read()?)?;
-    let report = BoundReport::new(args.plan.name(), &bound(&planned));
+    let report = BoundReport::new(args.plan.name(), method, &bound(&planned, method));
     match args.json {
         true => println!("{}", json(&report)),
         false => print!("{}", report.text()),

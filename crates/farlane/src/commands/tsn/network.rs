@@ -10,10 +10,11 @@ use report::{Failure, Outcome, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Options for networks of servers.
+/// Options of methods.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Method for a network in FILE.json [default: all that know the multiplexing of the file]
+    /// Method: for a plan tfa, sfa, plp or best; for a network in FILE.json any but best [default:
+    /// best; all that know the multiplexing of the file]
     #[arg(long, value_name = "METHOD", value_enum)]
     method: Option<MethodName>,
     /// What leaves a server of FILE.json, for tfa, sfa and pmoo: streams that leave together, as in
@@ -23,13 +24,19 @@ pub struct Options {
 }
 
 impl Options {
-    /// Ends the process if an option is set, since plans have none of them.
-    pub(super) fn refuse_for_plans(&self) {
-        for (name, set) in
-            [("--method", self.method.is_some()), ("--outputs", self.outputs.is_some())]
-        {
-            if set {
-                wrong_usage::<()>(format!("{name} applies only to a network in FILE.json"));
+    /// The method for a plan. Ends the process if an option is for networks in JSON.
+    pub(super) fn for_plan(&self) -> planning::bound::Method {
+        use planning::bound::Method;
+        if self.outputs.is_some() {
+            wrong_usage::<()>("--outputs applies only to a network in FILE.json");
+        }
+        match self.method {
+            None | Some(MethodName::Best) => Method::Best,
+            Some(MethodName::Tfa) => Method::Tfa,
+            Some(MethodName::Sfa) => Method::Sfa,
+            Some(MethodName::Plp) => Method::Plp,
+            Some(MethodName::Pmoo | MethodName::Elp | MethodName::All) => {
+                wrong_usage("the methods of a plan are tfa, sfa, plp and best")
             }
         }
     }
@@ -43,6 +50,7 @@ enum MethodName {
     Plp,
     Elp,
     All,
+    Best,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -169,6 +177,7 @@ fn chosen(method: MethodName, file: &NetworkFile) -> Vec<Method> {
         MethodName::Pmoo => Method::Pmoo,
         MethodName::Plp => Method::Plp,
         MethodName::Elp => Method::Elp,
+        MethodName::Best => wrong_usage("--method best applies only to a plan"),
         MethodName::All => {
             let multiplexing = file.network.multiplexing();
             return Method::ALL.into_iter().filter(|it| it.applies(multiplexing)).collect();
