@@ -117,6 +117,7 @@ pub use phases::{Shift, Trial};
 pub use recording::Recording;
 pub use remarks::Remark;
 pub use requirements::{Bound, Requirement, Subject};
+pub use traffic::listener_name;
 pub use writer::{write, write_ports};
 
 use crate::simulate::OutputFiles;

@@ -27,6 +27,8 @@ pub struct Shift {
 /// A plan with other phases.
 #[derive(Clone, Debug)]
 pub struct Trial {
+    /// The time that is added to each shifted value; empty for the plan as written.
+    pub added: Vec<Duration>,
     /// Keys and values that change the plan to this trial; empty for the plan as written.
     pub set: Vec<(String, String)>,
     /// The changed plan.
@@ -58,17 +60,24 @@ impl Plan {
         let others = count.saturating_sub(1);
         let drawn: Vec<Vec<Duration>> =
             shifts.iter().map(|shift| shift.draws(others, seed)).collect();
-        let mut trials = vec![Trial { set: Vec::new(), planned }];
+        let mut trials = vec![Trial { added: Vec::new(), set: Vec::new(), planned }];
         for trial in 0..others as usize {
-            let value = |(shift, drawn): (&Shift, &Vec<Duration>)| {
-                (shift.key.clone(), shift.value(drawn[trial]))
-            };
-            let set: Vec<_> = shifts.iter().zip(&drawn).map(value).collect();
-            let mut shifted = self.clone();
-            set.iter().try_for_each(|(key, value)| shifted.set(key, value, "--set"))?;
-            trials.push(Trial { set, planned: shifted.build()? });
+            trials.push(self.trial(&shifts, drawn.iter().map(|drawn| drawn[trial]).collect())?);
         }
         Ok((shifts, trials))
+    }
+
+    /// Returns the trial that adds a time to each of the `shifts`.
+    ///
+    /// # Errors
+    /// As [`Plan::build`].
+    pub fn trial(&self, shifts: &[Shift], added: Vec<Duration>) -> Result<Trial, KeyError> {
+        let pairs = shifts.iter().zip(&added);
+        let set: Vec<_> =
+            pairs.map(|(shift, added)| (shift.key.clone(), shift.value(*added))).collect();
+        let mut shifted = self.clone();
+        set.iter().try_for_each(|(key, value)| shifted.set(key, value, "--set"))?;
+        Ok(Trial { added, set, planned: shifted.build()? })
     }
 
     /// Returns all values with a random phase that have one of these keys.
@@ -113,10 +122,14 @@ impl Shift {
         let draw = |part: u64| {
             let steps = u128::from(part * STEPS + random.below(STEPS));
             let ps = (range * steps / u128::from(count * STEPS)) as u64;
-            // Whole nanoseconds are easier to read.
-            Duration::from_ps(if range > 1_000_000 { ps / 1_000 * 1_000 } else { ps })
+            Duration::from_ps(ps / self.grain() * self.grain())
         };
         parts.into_iter().map(draw).collect()
+    }
+
+    /// Added times are multiples of this, in picoseconds. Whole nanoseconds are easier to read.
+    pub(crate) fn grain(&self) -> u64 {
+        if self.within.as_ps() > 1_000_000 { 1_000 } else { 1 }
     }
 
     /// Returns the value of the key with `added` added.

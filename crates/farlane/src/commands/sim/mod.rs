@@ -1,5 +1,7 @@
 //! `farlane sim`: simulates a plan in virtual time.
 
+mod bounds;
+
 use super::{Ended, Failure, json};
 use crate::output::{
     assign_stdout, failures_in_red, file_only, note, one_of, red, warning, wrong_usage,
@@ -11,7 +13,7 @@ use plan::run::document::SimReport;
 use plan::run::phases;
 use plan::run::sweep::{Combinations, Sweep, SweepOptions};
 use plan::run::tables::TableFolders;
-use plan::run::{Resume, RunError, RunOptions, RunTables, Seeds, Shifts, Watch};
+use plan::run::{Bounds, Resume, RunError, RunOptions, RunTables, Seeds, Shifts, Watch};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::simulate::timeline::Chosen;
@@ -68,6 +70,10 @@ pub struct Args {
     #[arg(long, value_name = "KEYS", requires = "phases", value_delimiter = ',',
           default_values = Plan::SHIFTED, value_parser = Plan::SHIFTED)]
     shift: Vec<String>,
+    /// Search the worst phases: after a third of the trials, move starts and clocks towards the
+    /// worst of each host and stream. Compares with the guaranteed latencies
+    #[arg(long, requires = "phases", conflicts_with = "resume")]
+    search: bool,
     /// Simulate with several values of a key; repeatable, for every combination. Keys joined by +
     /// have the same value
     #[arg(long, value_name = "KEY[+KEY…]=VALUE,…")]
@@ -116,7 +122,9 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     };
     let watch = Watch { is_stopped: &|| stop.is_set(), progress: &show };
     let seeds = Seeds { first: args.seed, runs: args.runs };
-    let shifts = args.phases.map(|trials| Shifts { trials, keys: args.shift.clone() });
+    let search = args.search.then_some(bounds::bounds as fn(&Planned) -> Bounds);
+    let keys = || args.shift.clone();
+    let shifts = args.phases.map(|trials| Shifts { trials, keys: keys(), search });
     if !args.sweep.is_empty() {
         return sweep(args, &plan, (&seeds, shifts.as_ref()), &watch);
     }
@@ -186,7 +194,7 @@ fn sweep(
     watch: &Watch<'_>,
 ) -> Result<Ended, Failure> {
     let name = args.plan.name();
-    let sweep =
+    let mut sweep =
         Combinations::new(plan, &args.sweep, seeds, shifts).map_err(|error| match error {
             RunError::Plan(error) => refused(error),
             RunError::Usage(why) => wrong_usage(why),

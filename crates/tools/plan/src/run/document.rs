@@ -302,6 +302,7 @@ impl SimReport {
             hosts: host_latencies,
             streams: listeners.map(|listener| listener.latency.clone()).collect(),
             part_failed: results.part_failed.clone(),
+            contention: results.contention.clone(),
         };
         Self {
             schema: SCHEMA,

@@ -35,6 +35,7 @@ impl LiveResults {
             requirements: self.requirements(planned),
             interrupted: self.interrupted,
             part_failed: None,
+            contention: Vec::new(),
             hops: None,
         };
         let mut document = SimReport::new(name, planned, &results);

@@ -12,6 +12,7 @@ pub mod phases;
 mod pool;
 mod resume;
 mod rows;
+mod search;
 mod simulate;
 pub mod sweep;
 pub mod tables;
@@ -24,6 +25,7 @@ pub use once::once;
 pub use parts::RunTables;
 use pool::Extras;
 pub use resume::Resume;
+pub use search::Bounds;
 pub(crate) use simulate::in_ns;
 pub use simulate::{Failed, RunOptions};
 
@@ -72,6 +74,9 @@ pub struct Shifts {
     pub trials: u64,
     /// Keys that the trials shift, of [`Plan::SHIFTED`].
     pub keys: Vec<String>,
+    /// Searches the worst phases after a first third of random trials. Returns the bounds of a
+    /// plan.
+    pub search: Option<fn(&Planned) -> Bounds>,
 }
 
 /// The reason for a missing document.
@@ -103,7 +108,7 @@ pub fn run(
 ) -> Result<SimReport, RunError> {
     let plans = seeds.all(planned);
     let tables = options.tables.as_deref();
-    let extras = Extras { requested: Some(options), tables, resume: None };
+    let extras = Extras { requested: Some(options), tables, ..Extras::default() };
     let documents = pool::run_all(&options.name, &plans, &extras, watch);
     let documents = documents.map_err(|(at, failed)| {
         let document = FailedRun::new(options, &plans[at], &failed);

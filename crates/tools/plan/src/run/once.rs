@@ -41,6 +41,7 @@ pub fn once(
         requirements: Vec::new(),
         interrupted: !is_done,
         part_failed: None,
+        contention: Vec::new(),
         hops: None,
     };
     let document = SimReport::new("", planned, &results);

@@ -2,6 +2,7 @@
 
 use super::document::{Listener, SimLatency, SimReport, Stream};
 use super::text::us;
+use crate::simulate::contention::Contention;
 use report::Align::{Left, Right};
 use report::document::rounded;
 use report::{Column, Table};
@@ -21,6 +22,9 @@ pub struct Measured {
     /// The reason why the commands are not in the tables.
     #[serde(skip)]
     pub part_failed: Option<String>,
+    /// What hosts and listeners met, for a search.
+    #[serde(skip)]
+    pub contention: Vec<Contention>,
 }
 
 /// Results over all seeds. Each mean is the mean of the values of the seeds.

@@ -2,6 +2,7 @@
 
 use super::document::{FailedRun, SimReport};
 use super::pool::{self, Extras};
+use super::search::{Bounds, Search};
 use super::simulate::{Failed, RunOptions};
 use super::text::us;
 use super::{RunError, Seeds, Shifts, Watch};
@@ -9,6 +10,7 @@ use crate::simulate::PagePhases;
 use crate::simulate::requirements::{self, Row};
 use crate::{KeyError, Plan, Planned, Shift, Trial};
 use report::Align::{Left, Right};
+use report::document::rounded;
 use report::{Column, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -54,6 +56,32 @@ pub struct Observed {
     pub largest_ns: u64,
     /// Number of the trial with `largest_ns`; the first of several equal ones.
     pub trial: usize,
+    /// Only with `--search`: the guaranteed latency.
+    #[serde(flatten)]
+    pub guaranteed: Option<Guaranteed>,
+}
+
+/// The guaranteed latency of a host or stream (`farlane tsn bound`).
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct Guaranteed {
+    /// The bound, which holds in every phase; null if there is none.
+    pub bound_ns: Option<u64>,
+    /// Why there is no bound; null if there is one.
+    pub why: Option<String>,
+    /// `bound_ns` divided by `largest_ns`; null without a bound, or if no frame arrived.
+    pub tightness: Option<f64>,
+}
+
+impl Guaranteed {
+    fn new(bound: Option<&Result<u64, String>>, largest_ns: u64) -> Self {
+        let bound_ns = bound.and_then(|bound| bound.clone().ok());
+        let ratio = |bound: u64| rounded(bound as f64 / largest_ns as f64, 3);
+        Self {
+            bound_ns,
+            why: bound.and_then(|bound| bound.clone().err()),
+            tightness: bound_ns.filter(|_| largest_ns > 0).map(ratio),
+        }
+    }
 }
 
 /// A requirement in the trial that is the worst for it.
@@ -84,6 +112,10 @@ pub struct Trials {
     seed: u64,
     shifts: Vec<Shift>,
     trials: Vec<Trial>,
+    /// The plan, and the bounds of its hosts and streams, if the trials are searched.
+    searched: Option<(Plan, Bounds)>,
+    /// Number of trials, including those that a search adds.
+    pub count: usize,
     /// A simulation for each trial.
     pub plans: Vec<Planned>,
 }
@@ -91,10 +123,65 @@ pub struct Trials {
 impl Trials {
     /// Builds the trials of `shifts`. The error is a key that cannot be shifted.
     pub fn new(plan: &Plan, options: &Seeds, shifts: &Shifts) -> Result<Self, KeyError> {
-        let seed = options.built(plan)?.config.seed;
-        let (shifts, trials) = plan.phases(shifts.trials, seed, &shifts.keys)?;
+        let planned = options.built(plan)?;
+        let seed = planned.config.seed;
+        let count = shifts.trials as usize;
+        let has_subjects = !planned.hosts.is_empty() || !planned.streams.is_empty();
+        let search = shifts.search.filter(|_| has_subjects);
+        let random = search.map_or(shifts.trials, |_| shifts.trials.div_ceil(3).max(2));
+        let searched = search.map(|bounds| (plan.clone(), bounds(&planned)));
+        let (shifts, trials) = plan.phases(random, seed, &shifts.keys)?;
         let plans = trials.iter().map(|trial| trial.planned.clone().with_seed(seed)).collect();
-        Ok(Self { seed, shifts, trials, plans })
+        Ok(Self { seed, shifts, trials, searched, count, plans })
+    }
+
+    /// Returns whether a search adds trials.
+    pub fn is_searched(&self) -> bool {
+        self.searched.is_some()
+    }
+
+    /// Runs all trials. A search adds trials until there are [`count`](Self::count). After a stop,
+    /// trials that have not begun have no document. The error is that of a trial, with its number.
+    pub(super) fn run(
+        &mut self,
+        name: &str,
+        extras: &Extras<'_>,
+        watch: &Watch<'_>,
+    ) -> Result<Vec<Option<SimReport>>, (usize, Failed)> {
+        /// Trials at once, each from the best of all earlier ones.
+        const BATCH: usize = 4;
+        let Some((plan, bounds)) = &self.searched else {
+            return pool::run_all(name, &self.plans, extras, watch);
+        };
+        let mut search = Search::new(&self.shifts, &self.plans[0]);
+        let (mut all, mut aims) = (Vec::new(), vec![Vec::new(); self.plans.len()]);
+        loop {
+            let first = all.len();
+            let extras = Extras { first: extras.first + first, contention: true, ..*extras };
+            let show = |state: Option<&str>| {
+                let trials = |state| format!("trial {first} of {}, {state}", self.count);
+                (watch.progress)(state.map(trials).as_deref());
+            };
+            let batch = Watch { is_stopped: watch.is_stopped, progress: &show };
+            let documents = pool::run_all(name, &self.plans[first..], &extras, &batch);
+            all.extend(documents.map_err(|(at, failed)| (first + at, failed))?);
+            if all.len() >= self.count || (watch.is_stopped)() {
+                all.resize_with(self.count, || None);
+                return Ok(all);
+            }
+            for (at, document) in all.iter_mut().enumerate().skip(first) {
+                let trial = (&self.trials[at].added[..], &aims[at][..]);
+                document.iter_mut().for_each(|document| search.learn(trial, document, bounds));
+            }
+            for (added, subjects) in search.next(BATCH.min(self.count - all.len()), &self.plans) {
+                let trial = plan
+                    .trial(&self.shifts, added)
+                    .map_err(|error| (0, Failed { why: error.to_string(), limits: Vec::new() }))?;
+                self.plans.push(trial.planned.clone().with_seed(self.seed));
+                self.trials.push(trial);
+                aims.push(subjects);
+            }
+        }
     }
 
     /// Returns the keys and values that change the plan to this trial; empty for the plan as
@@ -117,7 +204,9 @@ pub fn run(
     watch: &Watch<'_>,
 ) -> Result<(SimReport, bool), RunError> {
     let name = &options.name.clone();
-    let trials = Trials::new(plan, seeds, shifts)?;
+    let mut trials = Trials::new(plan, seeds, shifts)?;
+    let extras = Extras { tables: options.tables.as_deref(), ..Extras::default() };
+    let all = trials.run(name, &extras, watch);
     let failed = |(at, mut failed): (usize, Failed)| {
         let document = FailedRun::new(&options, &trials.plans[at], &failed);
         if at > 0 {
@@ -125,8 +214,7 @@ pub fn run(
         }
         RunError::Failed(failed, Box::new(document))
     };
-    let extras = Extras { tables: options.tables.as_deref(), ..Extras::default() };
-    let all = pool::run_all(name, &trials.plans, &extras, watch).map_err(failed)?;
+    let all = all.map_err(failed)?;
     let phases = Phases::new(&trials, &all);
     let interrupted = (watch.is_stopped)();
     if let Some(tables) = &options.tables {
@@ -168,7 +256,9 @@ impl Phases {
         let observed = latencies[0].iter().enumerate().map(|(row, (name, as_written_ns))| {
             let (at, largest_ns) = largest(latencies.iter().map(|values| values[row].1));
             let (name, as_written_ns) = (name.clone(), *as_written_ns);
-            Observed { name, as_written_ns, largest_ns, trial: all[at].0 }
+            let bounds = trials.searched.as_ref().map(|(_, bounds)| bounds);
+            let guaranteed = bounds.map(|bounds| Guaranteed::new(bounds.get(&name), largest_ns));
+            Observed { name, as_written_ns, largest_ns, trial: all[at].0, guaranteed }
         });
         let observed: Vec<_> = observed.collect();
         let requirements = (0..written.requirements.len()).map(|row| {
@@ -220,13 +310,22 @@ impl Phases {
 
     /// Returns a table of the latencies of hosts and streams.
     fn latencies(&self) -> Table {
-        const COLUMNS: [Column<Observed>; 4] = [
+        const COLUMNS: [Column<Observed>; 6] = [
             ("latency in us", Left, |row| row.name.clone()),
             ("as written", Right, |row| us(row.as_written_ns)),
             ("largest observed", Right, |row| us(row.largest_ns)),
             ("trial", Right, |row| row.trial.to_string()),
+            ("bound", Right, |row| {
+                let bound = row.guaranteed.as_ref().and_then(|found| found.bound_ns);
+                bound.map_or_else(|| "none".to_owned(), us)
+            }),
+            ("bound / largest", Right, |row| {
+                let tightness = row.guaranteed.as_ref().and_then(|found| found.tightness);
+                tightness.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"))
+            }),
         ];
-        Table::from_rows(&COLUMNS, &self.observed)
+        let is_searched = self.observed.iter().any(|row| row.guaranteed.is_some());
+        Table::from_rows(&COLUMNS[..if is_searched { 6 } else { 4 }], &self.observed)
     }
 
     /// Returns a table of the requirements, each in its worst trial.
@@ -280,7 +379,7 @@ fn largest<T: Ord>(values: impl Iterator<Item = T>) -> (usize, T) {
 }
 
 /// Returns the longest latency of each host and stream.
-fn latencies(document: &SimReport) -> Vec<(String, u64)> {
+pub(super) fn latencies(document: &SimReport) -> Vec<(String, u64)> {
     let hosts = document.hosts.iter();
     let hosts = hosts.map(|host| (format!("host {}", host.host), host.latency_ns.max));
     let streams = document.stream_rows().into_iter();

@@ -21,6 +21,10 @@ pub struct Extras<'a> {
     pub tables: Option<&'a RunTables>,
     /// Simulations of earlier calls.
     pub resume: Option<&'a Resume>,
+    /// Number of the first simulation in tables.
+    pub first: usize,
+    /// Whether contention is observed.
+    pub contention: bool,
 }
 
 /// Runs all simulations that no earlier call has finished. Documents have the order of the plans.
@@ -38,7 +42,7 @@ pub fn run_all(
         None => vec![None; plans.len()],
     };
     let is_known: Vec<bool> = done.iter().map(Option::is_some).collect();
-    let Extras { requested, tables, .. } = *extras;
+    let Extras { requested, tables, first, contention, .. } = *extras;
     let is_stopped = watch.is_stopped;
     let next = AtomicUsize::new(0);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -60,8 +64,9 @@ pub fn run_all(
                         continue;
                     }
                     let requested = requested.filter(|_| at == 0);
-                    let part = tables.map(|tables| tables.begin(at));
-                    let result = simulate_plan(name, plan, &paces[at], requested, part, is_stopped);
+                    let part = tables.map(|tables| tables.begin(first + at));
+                    let observed = (requested, contention);
+                    let result = simulate_plan(name, plan, &paces[at], observed, part, is_stopped);
                     let document = result.map(|results| SimReport::new(name, plan, &results));
                     if send.send((at, document)).is_err() {
                         break;

@@ -3,6 +3,7 @@
 use super::parts::{Part, RunTables};
 use crate::Planned;
 use crate::recorded;
+use crate::simulate::contention::{Contention, Contentions};
 use crate::simulate::limits::{Assumptions, Row};
 use crate::simulate::requirements::{self, Deadlines};
 use crate::simulate::stream_hops::StreamHops;
@@ -177,6 +178,8 @@ pub struct Results {
     pub interrupted: bool,
     /// The reason why the part of the simulation is incomplete.
     pub part_failed: Option<String>,
+    /// What hosts and listeners met; empty unless observed.
+    pub contention: Vec<Contention>,
     /// Hops of streams; `None` unless outputs are requested and there are streams.
     pub hops: Option<StreamHops>,
 }
@@ -187,12 +190,13 @@ pub fn remarks(plan: &Planned, report: &Report) -> Vec<String> {
 }
 
 /// Runs a simulation to its end or until `stop` is set. Collects the durations of commands, and
-/// limits if anything is `requested`. Writes the commands into `part`.
+/// limits if anything is `requested`, and contention if `contention`. Writes the commands into
+/// `part`.
 pub fn simulate_plan(
     name: &str,
     plan: &Planned,
     pace: &Arc<RunProgress>,
-    requested: Option<&RunOptions>,
+    (requested, contention): (Option<&RunOptions>, bool),
     part: Option<Part>,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Results, Failed> {
@@ -209,6 +213,9 @@ pub fn simulate_plan(
     observers.extend(outputs.iter().map(Outputs::observer));
     let part = part.map(Shared::new);
     observers.extend(part.iter().map(|part| Box::new(part.clone()) as Box<dyn Observer>));
+    let streams = plan.streams.iter().map(|(_, id)| *id);
+    let contention = contention.then(|| Shared::new(Contentions::new(config, streams)));
+    observers.extend(contention.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
     let result = simulate(config, observers, pace, is_stopped);
     let requirements = |report: &Report| requirements::rows(&deadlines.0.borrow(), report);
     let mut limits = Vec::new();
@@ -243,8 +250,18 @@ pub fn simulate_plan(
     let requirements = requirements(&report);
     let part_failed = part.and_then(|part| part.0.borrow_mut().finish());
     let hops = outputs.and_then(Outputs::into_hops);
+    let contention = contention.map(|one| one.0.borrow_mut().finish()).unwrap_or_default();
     let interrupted = !is_done;
-    Ok(Results { report, commands, limits, requirements, interrupted, part_failed, hops })
+    Ok(Results {
+        report,
+        commands,
+        limits,
+        requirements,
+        interrupted,
+        part_failed,
+        contention,
+        hops,
+    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::parts::{RunTables, Simulated};
 use super::phases::{Phases, Trials, words};
 use super::pool::{self, Extras};
 use super::resume::Resume;
+use super::simulate::Failed;
 use super::text::us;
 use super::{RunError, Seeds, Shifts, Watch};
 use crate::simulate::OutputFiles;
@@ -77,7 +78,9 @@ impl Combinations {
 
     /// Returns whether the plan has a record table, which a sweep ignores.
     pub fn record(&self) -> bool {
-        self.plans.iter().any(|plan| plan.record != OutputFiles::default())
+        let searched = self.points.iter().flat_map(|point| &point.trials);
+        let mut plans = self.plans.iter().chain(searched.flat_map(|trials| &trials.plans));
+        plans.any(|plan| plan.record != OutputFiles::default())
     }
 
     /// Runs all combinations.
@@ -85,17 +88,16 @@ impl Combinations {
     /// # Errors
     /// If a run fails: the reason, and the values of the combination.
     pub fn run(
-        &self,
+        &mut self,
         options: &SweepOptions<'_>,
         watch: &Watch<'_>,
     ) -> Result<SweepDocument, Failure> {
         let SweepOptions { name, text, tables, resume } = *options;
-        let extras = Extras { requested: None, tables, resume };
-        let documents =
-            pool::run_all(name, &self.plans, &extras, watch).map_err(|(at, failed)| {
-                let set = self.places().nth(at).map(|(point, trial)| point.words(trial));
-                Failure(format!("{}; {}", failed.why, set.unwrap_or_default()))
-            })?;
+        let extras = Extras { tables, resume, ..Extras::default() };
+        let documents = self.simulate(name, &extras, watch).map_err(|(at, failed)| {
+            let set = self.places().nth(at).map(|(point, trial)| point.words(trial));
+            Failure(format!("{}; {}", failed.why, set.unwrap_or_default()))
+        })?;
         let mut rest = &documents[..];
         let is_whole = |own: &[Option<SimReport>]| {
             own.iter().all(|one| one.as_ref().is_some_and(|document| !document.interrupted))
@@ -130,6 +132,33 @@ impl Combinations {
         };
         let combinations = self.points.iter().zip(complete).filter_map(combination).collect();
         Ok(SweepDocument::new((name, text), combinations, interrupted))
+    }
+
+    /// Runs all simulations, all at once, or one combination after the other if each is searched.
+    fn simulate(
+        &mut self,
+        name: &str,
+        extras: &Extras<'_>,
+        watch: &Watch<'_>,
+    ) -> Result<Vec<Option<SimReport>>, (usize, Failed)> {
+        if !self.points.iter().flat_map(|point| &point.trials).any(Trials::is_searched) {
+            return pool::run_all(name, &self.plans, extras, watch);
+        }
+        let mut all = Vec::new();
+        for point in &mut self.points {
+            let first = all.len();
+            let Some(trials) =
+                point.trials.as_mut().filter(|_| first == 0 || !(watch.is_stopped)())
+            else {
+                all.resize_with(first + point.simulations, || None);
+                continue;
+            };
+            let extras = Extras { first, ..*extras };
+            let documents = trials.run(name, &extras, watch);
+            all.extend(documents.map_err(|(at, failed)| (first + at, failed))?);
+            self.plans.append(&mut trials.plans);
+        }
+        Ok(all)
     }
 
     /// Returns the combination of each simulation, and the number of the simulation in it.
@@ -193,14 +222,22 @@ impl Point {
             .iter()
             .try_fold(plan.clone(), |plan, (key, value)| plan.with(key, value, "--sweep"))?;
         let trials = shifts.map(|shifts| Trials::new(&one, seeds, shifts)).transpose()?;
-        let (trials, plans) = match trials {
+        let (trials, plans, simulations) = match trials {
+            Some(trials) if trials.is_searched() => {
+                let count = trials.count;
+                (Some(trials), Vec::new(), count)
+            }
             Some(mut trials) => {
                 let plans = std::mem::take(&mut trials.plans);
-                (Some(trials), plans)
+                let count = trials.count;
+                (Some(trials), plans, count)
             }
-            None => (None, seeds.all(&seeds.built(&one)?)),
+            None => {
+                let plans = seeds.all(&seeds.built(&one)?);
+                let count = plans.len();
+                (None, plans, count)
+            }
         };
-        let simulations = plans.len();
         Ok(Self { set, values, trials, plans, simulations })
     }
 

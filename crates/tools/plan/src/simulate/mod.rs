@@ -4,6 +4,7 @@
 
 pub mod capture;
 pub mod clocks;
+pub mod contention;
 pub mod copies;
 pub mod flows;
 pub mod handled;
