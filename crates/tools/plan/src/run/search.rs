@@ -7,6 +7,8 @@
 //! two subjects.
 
 mod meet;
+#[cfg(test)]
+mod tests;
 
 use super::document::SimReport;
 use super::phases::latencies;
