@@ -7,15 +7,17 @@ use wire::Duration;
 
 /// Returns the bound of each stream at each listener, and of each host the largest of its commands.
 pub fn bounds(planned: &Planned) -> Bounds {
-    let ns = |bound: &Result<Duration, String>| bound.clone().map(|time| time.as_ps().div_ceil(1000));
+    let ns =
+        |bound: &Result<Duration, String>| bound.clone().map(|time| time.as_ps().div_ceil(1000));
     let found = bound(planned);
     let listener = |stream: &StreamBound, listener: &ListenerBound| {
         let name = listener_name(&stream.name, stream.listeners.len(), &listener.name);
         (format!("stream {name}"), ns(&listener.bound))
     };
-    let streams = found.streams.iter().flat_map(|stream| {
-        stream.listeners.iter().map(|at| listener(stream, at))
-    });
+    let streams = found
+        .streams
+        .iter()
+        .flat_map(|stream| stream.listeners.iter().map(|at| listener(stream, at)));
     let mut bounds: Bounds = streams.collect();
     for command in &found.commands {
         let largest = bounds.entry(format!("host {}", command.host)).or_insert(Ok(0));

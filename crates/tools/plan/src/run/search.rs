@@ -77,7 +77,6 @@ impl Change {
 /// The state of a search.
 #[derive(Debug)]
 pub(super) struct Search {
-    shifts: Vec<Shift>,
     places: Places,
     subjects: Vec<Subject>,
     /// Added times of each trial in picoseconds.
@@ -93,7 +92,6 @@ impl Search {
         let subject = |own| Subject { own, ..Subject::default() };
         Self {
             subjects: places.subjects(planned).map(subject).collect(),
-            shifts: shifts.to_vec(),
             places,
             trials: Vec::new(),
             known: BTreeSet::new(),
@@ -111,7 +109,7 @@ impl Search {
     ) {
         let trial = self.trials.len();
         let mut added: Vec<u64> = added.iter().map(|time| time.as_ps()).collect();
-        added.resize(self.shifts.len(), 0);
+        added.resize(self.places.shifts.len(), 0);
         self.known.insert(added.clone());
         self.trials.push(added);
         let mut contention = std::mem::take(&mut document.measured.contention).into_iter();
@@ -222,7 +220,8 @@ impl Search {
 
     /// Adds a time to an added time, within its range.
     fn shift(&self, added: &mut [u64], shift: usize, ps: i128) {
-        let (within, grain) = (self.shifts[shift].within.as_ps(), self.shifts[shift].grain());
+        let within = self.places.shifts[shift].within.as_ps();
+        let grain = self.places.shifts[shift].grain();
         let sum = (i128::from(added[shift]) + ps).rem_euclid(within.into()) as u64;
         added[shift] = sum / grain * grain;
     }
@@ -234,7 +233,9 @@ impl Search {
         let other = &self.subjects[random.below(self.subjects.len() as u64) as usize];
         match random.below(4) {
             0 => {
-                for (shift, within) in self.shifts.iter().map(|shift| shift.within).enumerate() {
+                for (shift, within) in
+                    self.places.shifts.iter().map(|shift| shift.within).enumerate()
+                {
                     self.shift(added, shift, random.below(within.as_ps()).into());
                 }
             }
@@ -247,7 +248,7 @@ impl Search {
                 let near = if near.is_empty() { all } else { near };
                 for _ in 0..=random.below(3) {
                     let shift = near[random.below(near.len() as u64) as usize];
-                    let most = self.shifts[shift].within.as_ps() >> random.below(12);
+                    let most = self.places.shifts[shift].within.as_ps() >> random.below(12);
                     let ps = i128::from(random.below(most.max(2)));
                     self.shift(added, shift, if random.below(2) == 0 { ps } else { -ps });
                 }

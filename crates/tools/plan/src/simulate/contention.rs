@@ -167,8 +167,15 @@ impl Contentions {
         all
     }
 
-    /// Returns what each host and each listener of the streams met.
+    /// Returns what each host and each listener of the streams met, after the simulation.
     pub fn finish(&mut self) -> Vec<Contention> {
+        for (wire, met) in self.worst.iter_mut().flat_map(|worst| &mut worst.bursts) {
+            // Sources that began later repeat too.
+            let later = self.ports[*wire].bursts.values();
+            let is_new = |burst: &&Burst| met.iter().all(|known| known.source != burst.source);
+            let new: Vec<Burst> = later.filter(is_new).copied().collect();
+            met.extend(new);
+        }
         std::mem::take(&mut self.worst)
     }
 

@@ -17,8 +17,8 @@ pub(super) struct Places {
     /// Starts of the hosts, then of the streams.
     starts: Vec<Option<usize>>,
     clocks: BTreeMap<Place, usize>,
-    /// Ranges of the shifts in picoseconds.
-    within: Vec<i128>,
+    /// The shifts.
+    pub shifts: Vec<Shift>,
 }
 
 /// What moves, and where it meets the subject.
@@ -78,7 +78,7 @@ impl Places {
         Self {
             starts: hosts.chain(planned.streams.iter().map(stream)).collect(),
             clocks: stations.chain(bridges).collect(),
-            within: shifts.iter().map(|shift| shift.within.as_ps().into()).collect(),
+            shifts: shifts.to_vec(),
         }
     }
 
@@ -119,7 +119,8 @@ impl Places {
         let (mut moves, mut later) = (Moves::new(), 0);
         if let Some(own) = own {
             if meeting != Meeting::One || chosen.is_empty() {
-                later = move_own(&ports, (meeting, random));
+                let by = move_own(&ports, (meeting, random));
+                later = by.map_or(0, |by| by + self.grain(own));
             }
             moves.insert(own, later);
         }
@@ -214,15 +215,19 @@ impl Places {
             && let Some((closes, closed)) = closing(gates, port.hop)
         {
             // A clock that is set forward closes its gates earlier.
-            moves.insert(shift, closes - (ready(port.hop) + later + wait) + 1);
+            moves.insert(shift, closes - (ready(port.hop) + later + wait) + self.grain(shift));
             wait += closed + i128::from(end - start) - i128::from(gate);
         }
         wait
     }
 
+    fn grain(&self, shift: usize) -> i128 {
+        self.shifts[shift].grain().into()
+    }
+
     /// Returns for how much longer the subject waits for a burst that moves.
     fn gain(&self, (shift, ps): (usize, i128), hop: &Hop, burst: &Burst) -> i128 {
-        let within = self.within[shift];
+        let within = i128::from(self.shifts[shift].within.as_ps());
         let distance = (ps + within / 2).rem_euclid(within) - within / 2;
         let has_met = distance.abs() <= i128::from(hop.start.saturating_sub(hop.busy));
         let frames = if burst.class < hop.class { 1 } else { burst.frames };
@@ -236,17 +241,17 @@ impl Meeting {
     }
 }
 
-/// Returns by how much the subject moves so that a gate closes just before its transmission would
-/// end: the first gate whose clock does not move, or any gate if only the subject moves.
-fn move_own(ports: &[Port<'_>], (meeting, random): (Meeting, &mut Random)) -> i128 {
+/// Returns by how much the subject moves so that a gate closes when its transmission would end: the
+/// first gate whose clock does not move, or any gate if only the subject moves.
+fn move_own(ports: &[Port<'_>], (meeting, random): (Meeting, &mut Random)) -> Option<i128> {
     let gates = |port: &Port<'_>| {
         let is_fixed = port.clock.is_none() || meeting == Meeting::One;
         let (closes, _) = closing(port.gates.filter(|_| is_fixed)?, port.hop)?;
-        Some(closes - ready(port.hop) + 1)
+        Some(closes - ready(port.hop))
     };
     let all: Vec<i128> = ports.iter().filter_map(gates).collect();
     let at = if meeting.is_first() { 0 } else { random.below(all.len() as u64) as usize };
-    all.get(at).copied().unwrap_or(0)
+    all.get(at).copied()
 }
 
 /// Returns when the transmission at a hop would have ended without gates.

@@ -87,7 +87,8 @@ fn search_finds_a_collision_at_every_bridge() {
                     [bridges.\"x{i = 0..3}\"]\n[nodes.\"b{i = 0..2}\"]\n[nodes.\"c{i = 0..2}\"]\n\
                     [cables.a]\na = \"a\"\nb = \"x0\"\n[cables.z]\na = \"x3\"\nb = \"z\"\n"
         .to_owned();
-    for (name, a, b) in [("x", "x{i}", "x{i + 1}"), ("b", "b{i}", "x{i}"), ("c", "c{i}", "x{i + 1}")]
+    for (name, a, b) in
+        [("x", "x{i}", "x{i + 1}"), ("b", "b{i}", "x{i}"), ("c", "c{i}", "x{i + 1}")]
     {
         plan += &format!("[cables.\"{name}{{i = 0..2}}\"]\na = \"{a}\"\nb = \"{b}\"\n");
     }
