@@ -124,6 +124,40 @@ fn the_seed_chooses_the_trials() {
     assert!(prints(&["sim", &plan, "--phases", "2"]).contains("of 2 tried phases"));
 }
 
+/// The document has a bound for every stream, and the `--set` options of the worst trial repeat it.
+#[test]
+fn search_compares_with_the_bound_and_can_be_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("p.html").display().to_string();
+    let plan = plan_of("tsn-network");
+    let search = ["sim", &plan, "--phases", "9", "--search"];
+    let phases = document(&[&search[..], &["--json"]].concat())["phases"].clone();
+    assert_eq!((&phases["tried"], &phases["searched"]), (&9.into(), &6.into()));
+    let rows = phases["observed"].as_array().unwrap();
+    for row in rows {
+        let [largest, bound] = ["largest_ns", "bound_ns"].map(|key| row[key].as_u64().unwrap());
+        assert!(largest <= bound, "{row}");
+        let ratio = bound as f64 / largest as f64;
+        assert!((row["tightness"].as_f64().unwrap() - ratio).abs() < 0.001, "{row}");
+        assert_eq!(row["why"], Value::Null);
+    }
+    let worst = rows.iter().find(|row| row["name"] == "stream braking").unwrap();
+    let trials = phases["trials"].as_array().unwrap();
+    let trial = trials.iter().find(|trial| trial["trial"] == worst["trial"]).unwrap();
+    let set = trial["set"].as_object().unwrap().iter();
+    let set: Vec<_> =
+        set.map(|(key, value)| format!("{key}={}", value.as_str().unwrap())).collect();
+    let words: Vec<&str> = set.iter().flat_map(|word| ["--set", word]).collect();
+    let again = document(&[&["sim", &plan, "--json"][..], &words].concat());
+    assert_eq!(again["digest"], trial["digest"]);
+    let text = prints(&[&search[..], &["--html", &page]].concat());
+    let title = "largest observed of 9 tried phases, 6 of them searched, not a bound";
+    let html = std::fs::read_to_string(page).unwrap();
+    for shown in [text, html] {
+        assert!(shown.contains(title) && shown.contains("bound / largest"), "{shown}");
+    }
+}
+
 #[test]
 fn invalid_phases_are_errors() {
     fails(
@@ -133,6 +167,7 @@ fn invalid_phases_are_errors() {
     for more in [["--runs", "2"], ["--shift", "rate"]] {
         is_wrong_usage(&[&["sim", &plan_of("tsn"), "--phases", "4"][..], &more].concat());
     }
+    is_wrong_usage(&["sim", &plan_of("tsn"), "--search"]);
 }
 
 /// The plan as written ends after 22 ms. With clock errors it takes longer than the limit.

@@ -21,6 +21,9 @@ use std::collections::BTreeMap;
 pub struct Phases {
     /// Number of trials, including trial 0: the plan as written.
     pub tried: usize,
+    /// Only with `--search`: number of trials that the search chose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub searched: Option<usize>,
     /// Seed of the phases, and of all random numbers in each trial.
     pub seed: u64,
     /// The values that the trials shift.
@@ -73,12 +76,15 @@ pub struct Guaranteed {
 }
 
 impl Guaranteed {
+    /// Why hosts without NVMe commands have no bound.
+    const NO_COMMANDS: &str = "the host sends no NVMe commands";
+
     fn new(bound: Option<&Result<u64, String>>, largest_ns: u64) -> Self {
         let bound_ns = bound.and_then(|bound| bound.clone().ok());
         let ratio = |bound: u64| rounded(bound as f64 / largest_ns as f64, 3);
         Self {
             bound_ns,
-            why: bound.and_then(|bound| bound.clone().err()),
+            why: bound.map_or(Some(Self::NO_COMMANDS.to_owned()), |bound| bound.clone().err()),
             tightness: bound_ns.filter(|_| largest_ns > 0).map(ratio),
         }
     }
@@ -114,6 +120,8 @@ pub struct Trials {
     trials: Vec<Trial>,
     /// The plan, and the bounds of its hosts and streams, if the trials are searched.
     searched: Option<(Plan, Bounds)>,
+    /// Number of random trials and trial 0.
+    random: usize,
     /// Number of trials, including those that a search adds.
     pub count: usize,
     /// A simulation for each trial.
@@ -128,11 +136,12 @@ impl Trials {
         let count = shifts.trials as usize;
         let has_subjects = !planned.hosts.is_empty() || !planned.streams.is_empty();
         let search = shifts.search.filter(|_| has_subjects);
-        let random = search.map_or(shifts.trials, |_| shifts.trials.div_ceil(3).max(2));
+        let first = search.map_or(shifts.trials, |_| shifts.trials.div_ceil(3).max(2));
         let searched = search.map(|bounds| (plan.clone(), bounds(&planned)));
-        let (shifts, trials) = plan.phases(random, seed, &shifts.keys)?;
+        let (shifts, trials) = plan.phases(first, seed, &shifts.keys)?;
         let plans = trials.iter().map(|trial| trial.planned.clone().with_seed(seed)).collect();
-        Ok(Self { seed, shifts, trials, searched, count, plans })
+        let random = trials.len();
+        Ok(Self { seed, shifts, trials, searched, random, count, plans })
     }
 
     /// Returns whether a search adds trials.
@@ -284,8 +293,10 @@ impl Phases {
             within_ns: shift.within.as_ns(),
         };
         let (tried, trials_named) = (all.len(), named.collect());
+        let searched = trials.is_searched().then(|| tried.saturating_sub(trials.random));
         Some(Self {
             tried,
+            searched,
             seed: trials.seed,
             shifts: trials.shifts.iter().map(range).collect(),
             observed,
@@ -305,7 +316,9 @@ impl Phases {
     }
 
     fn title(&self) -> String {
-        format!("largest observed of {} tried phases, not a bound", self.tried)
+        let searched = self.searched.map(|count| format!(", {count} of them searched"));
+        let searched = searched.unwrap_or_default();
+        format!("largest observed of {} tried phases{searched}, not a bound", self.tried)
     }
 
     /// Returns a table of the latencies of hosts and streams.

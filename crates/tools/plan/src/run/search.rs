@@ -23,6 +23,10 @@ use wire::Duration;
 /// Guaranteed latencies in nanoseconds by the name of the host or stream; `Err`: why there is none.
 pub type Bounds = BTreeMap<String, Result<u64, String>>;
 
+/// A subject whose bound is at most one thousandth above its largest latency needs no trial: the
+/// distance in parts per million.
+const AT_BOUND: u128 = 1_001_000;
+
 /// A host, or a stream at a listener.
 #[derive(Debug, Default)]
 struct Subject {
@@ -134,18 +138,23 @@ impl Search {
     /// Returns the added times and the subjects of each of the next `count` trials. `plans` are the
     /// trials so far.
     pub fn next(&mut self, count: usize, plans: &[Planned]) -> Vec<(Vec<Duration>, Vec<usize>)> {
-        let mut order: Vec<usize> = (0..self.subjects.len()).collect();
+        let all = 0..self.subjects.len();
+        let is_open = |at: &usize| self.subjects[*at].distance() > AT_BOUND;
+        let mut order: Vec<usize> = all.clone().filter(is_open).collect();
+        if order.is_empty() {
+            order = all.collect();
+        }
         let urgency = |at: &usize| {
             let subject = &self.subjects[*at];
             (subject.failures, Reverse(subject.distance()))
         };
         order.sort_by_key(urgency);
-        let mut turns = VecDeque::new();
+        let mut turns: VecDeque<usize> = VecDeque::new();
         let mut next = || {
             if turns.is_empty() {
                 turns.extend(&order);
             }
-            let first: usize = turns.pop_front().unwrap_or_default();
+            let first = turns.pop_front().unwrap_or_default();
             let (mut added, mut taken) = self.propose(first, plans);
             let mut aims = vec![first];
             turns.retain(|at| {

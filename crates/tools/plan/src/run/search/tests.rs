@@ -17,7 +17,7 @@ const WATCH: Watch<'_> = Watch { is_stopped: &|| false, progress: &|_| {} };
 
 fn bounds(_: &Planned) -> Bounds {
     BTreeMap::from([
-        ("stream t".to_owned(), Ok(100_000)),
+        ("stream t".to_owned(), Ok(1_000_000)),
         ("stream u".to_owned(), Err("no reason".to_owned())),
     ])
 }
@@ -68,7 +68,7 @@ fn search_finds_the_collision_that_random_trials_miss() {
     assert!((8_191..=8_192).contains(&more_ns(&found, 0)), "{found:?}");
     assert!((4_191..=4_192).contains(&more_ns(&found, 1)), "{found:?}");
     let [t, u] = [0, 1].map(|row| found.observed[row].guaranteed.clone().unwrap());
-    let ratio = 100_000.0 / found.observed[0].largest_ns as f64;
+    let ratio = 1_000_000.0 / found.observed[0].largest_ns as f64;
     assert!((t.tightness.unwrap() - ratio).abs() < 0.001 && t.why.is_none());
     assert_eq!((u.bound_ns, u.tightness, u.why.as_deref()), (None, None, Some("no reason")));
 }
