@@ -60,20 +60,22 @@ impl Subject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Meet(Meeting),
-    Random,
+    /// Changes some values at random, or takes some from the best trial of another subject.
+    Some,
+    /// Draws all values again.
+    All,
 }
 
 impl Change {
     /// Returns the change after `tries` without a gain.
     const fn after(tries: u64) -> Self {
-        match tries % 7 {
+        match tries % 8 {
             0 => Self::Meet(Meeting::First { predicted: true }),
             1 => Self::Meet(Meeting::One),
-            2 => Self::Random,
-            3 => Self::Meet(Meeting::First { predicted: false }),
-            4 => Self::Meet(Meeting::One),
-            5 => Self::Random,
-            _ => Self::Meet(Meeting::Any),
+            2 => Self::Some,
+            4 => Self::Meet(Meeting::First { predicted: false }),
+            6 => Self::Meet(Meeting::Any),
+            _ => Self::All,
         }
     }
 }
@@ -185,9 +187,17 @@ impl Search {
                     let moves = self.places.meet(target, meeting, &mut self.random);
                     moves.into_iter().for_each(|(shift, ps)| self.shift(&mut added, shift, ps));
                 }
-                Change::Random => {
+                Change::Some => {
                     let near = taken.iter().copied().collect();
                     self.vary(&mut added, at, near);
+                    taken.extend(0..added.len());
+                }
+                Change::All => {
+                    for shift in 0..added.len() {
+                        let within = self.places.shifts[shift].within.as_ps();
+                        let ps = self.random.below(within).into();
+                        self.shift(&mut added, shift, ps);
+                    }
                     taken.extend(0..added.len());
                 }
             }
@@ -235,20 +245,13 @@ impl Search {
         added[shift] = sum / grain * grain;
     }
 
-    /// Changes added times at random: all of them; or takes some from the best trial of another
-    /// subject; or changes up to three of those that are `near`, by small and large steps.
+    /// Changes up to three of the added times that are `near`, by small and large steps, or takes
+    /// some from the best trial of another subject.
     fn vary(&mut self, added: &mut [u64], at: usize, near: Vec<usize>) {
         let mut random = self.random.clone();
         let other = &self.subjects[random.below(self.subjects.len() as u64) as usize];
-        match random.below(4) {
-            0 => {
-                for (shift, within) in
-                    self.places.shifts.iter().map(|shift| shift.within).enumerate()
-                {
-                    self.shift(added, shift, random.below(within.as_ps()).into());
-                }
-            }
-            1 if other.trial != self.subjects[at].trial => {
+        match random.below(3) {
+            0 if other.trial != self.subjects[at].trial => {
                 let pairs = added.iter_mut().zip(&self.trials[other.trial]);
                 pairs.filter(|_| random.below(2) == 0).for_each(|(own, other)| *own = *other);
             }
