@@ -1,7 +1,5 @@
 //! `farlane sim`: simulates a plan in virtual time.
 
-mod bounds;
-
 use super::{Ended, Failure, json};
 use crate::output::{
     assign_stdout, failures_in_red, file_only, note, one_of, red, warning, wrong_usage,
@@ -13,11 +11,12 @@ use plan::run::document::SimReport;
 use plan::run::phases;
 use plan::run::sweep::{Combinations, Sweep, SweepOptions};
 use plan::run::tables::TableFolders;
-use plan::run::{Bounds, Resume, RunError, RunOptions, RunTables, Seeds, Shifts, Watch};
+use plan::run::{Resume, RunError, RunOptions, RunTables, Seeds, Shifts, Watch};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::simulate::timeline::Chosen;
 use plan::{Plan, Planned};
+use planning::bound::latency_bounds;
 use report::span;
 use report::target::Target;
 use std::cell::RefCell;
@@ -122,9 +121,11 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     };
     let watch = Watch { is_stopped: &|| stop.is_set(), progress: &show };
     let seeds = Seeds { first: args.seed, runs: args.runs };
-    let search = args.search.then_some(bounds::bounds as fn(&Planned) -> Bounds);
-    let keys = || args.shift.clone();
-    let shifts = args.phases.map(|trials| Shifts { trials, keys: keys(), search });
+    let shifts = args.phases.map(|trials| Shifts {
+        trials,
+        keys: args.shift.clone(),
+        search: args.search.then_some(latency_bounds),
+    });
     if !args.sweep.is_empty() {
         return sweep(args, &plan, (&seeds, shifts.as_ref()), &watch);
     }

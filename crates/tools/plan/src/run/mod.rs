@@ -25,7 +25,7 @@ pub use once::once;
 pub use parts::RunTables;
 use pool::Extras;
 pub use resume::Resume;
-pub use search::Bounds;
+pub use search::LatencyBounds;
 pub(crate) use simulate::in_ns;
 pub use simulate::{Failed, RunOptions};
 
@@ -76,7 +76,7 @@ pub struct Shifts {
     pub keys: Vec<String>,
     /// Searches the worst phases after a first third of random trials. Returns the bounds of a
     /// plan.
-    pub search: Option<fn(&Planned) -> Bounds>,
+    pub search: Option<fn(&Planned) -> LatencyBounds>,
 }
 
 /// The reason for a missing document.

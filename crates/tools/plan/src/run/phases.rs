@@ -2,7 +2,7 @@
 
 use super::document::{FailedRun, SimReport};
 use super::pool::{self, Extras};
-use super::search::{Bounds, Search};
+use super::search::{LatencyBounds, Search};
 use super::simulate::{Failed, RunOptions};
 use super::text::us;
 use super::{RunError, Seeds, Shifts, Watch};
@@ -119,7 +119,7 @@ pub struct Trials {
     shifts: Vec<Shift>,
     trials: Vec<Trial>,
     /// The plan, and the bounds of its hosts and streams, if the trials are searched.
-    searched: Option<(Plan, Bounds)>,
+    searched: Option<(Plan, LatencyBounds)>,
     /// Number of random trials and trial 0.
     random: usize,
     /// Number of trials, including those that a search adds.

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::Duration;
 
 /// Guaranteed latencies in nanoseconds by the name of the host or stream; `Err`: why there is none.
-pub type Bounds = BTreeMap<String, Result<u64, String>>;
+pub type LatencyBounds = BTreeMap<String, Result<u64, String>>;
 
 /// A subject whose bound is at most one thousandth above its largest latency needs no trial: the
 /// distance in parts per million.
@@ -61,9 +61,9 @@ impl Subject {
 enum Change {
     Meet(Meeting),
     /// Changes some values at random, or takes some from the best trial of another subject.
-    Some,
+    Vary,
     /// Draws all values again.
-    All,
+    Redraw,
 }
 
 impl Change {
@@ -72,10 +72,10 @@ impl Change {
         match tries % 8 {
             0 => Self::Meet(Meeting::First { predicted: true }),
             1 => Self::Meet(Meeting::One),
-            2 => Self::Some,
+            2 => Self::Vary,
             4 => Self::Meet(Meeting::First { predicted: false }),
             6 => Self::Meet(Meeting::Any),
-            _ => Self::All,
+            _ => Self::Redraw,
         }
     }
 }
@@ -111,7 +111,7 @@ impl Search {
         &mut self,
         (added, aims): (&[Duration], &[usize]),
         document: &mut SimReport,
-        bounds: &Bounds,
+        bounds: &LatencyBounds,
     ) {
         let trial = self.trials.len();
         let mut added: Vec<u64> = added.iter().map(|time| time.as_ps()).collect();
@@ -187,12 +187,12 @@ impl Search {
                     let moves = self.places.meet(target, meeting, &mut self.random);
                     moves.into_iter().for_each(|(shift, ps)| self.shift(&mut added, shift, ps));
                 }
-                Change::Some => {
+                Change::Vary => {
                     let near = taken.iter().copied().collect();
                     self.vary(&mut added, at, near);
                     taken.extend(0..added.len());
                 }
-                Change::All => {
+                Change::Redraw => {
                     for shift in 0..added.len() {
                         let within = self.places.shifts[shift].within.as_ps();
                         let ps = self.random.below(within).into();

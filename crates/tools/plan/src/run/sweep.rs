@@ -221,23 +221,14 @@ impl Point {
         let one = set
             .iter()
             .try_fold(plan.clone(), |plan, (key, value)| plan.with(key, value, "--sweep"))?;
-        let trials = shifts.map(|shifts| Trials::new(&one, seeds, shifts)).transpose()?;
-        let (trials, plans, simulations) = match trials {
-            Some(trials) if trials.is_searched() => {
-                let count = trials.count;
-                (Some(trials), Vec::new(), count)
-            }
-            Some(mut trials) => {
-                let plans = std::mem::take(&mut trials.plans);
-                let count = trials.count;
-                (Some(trials), plans, count)
-            }
-            None => {
-                let plans = seeds.all(&seeds.built(&one)?);
-                let count = plans.len();
-                (None, plans, count)
-            }
+        let mut trials = shifts.map(|shifts| Trials::new(&one, seeds, shifts)).transpose()?;
+        let plans = match &mut trials {
+            // The search adds plans.
+            Some(trials) if trials.is_searched() => Vec::new(),
+            Some(trials) => std::mem::take(&mut trials.plans),
+            None => seeds.all(&seeds.built(&one)?),
         };
+        let simulations = trials.as_ref().map_or(plans.len(), |trials| trials.count);
         Ok(Self { set, values, trials, plans, simulations })
     }
 

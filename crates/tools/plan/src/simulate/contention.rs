@@ -7,7 +7,7 @@ use sim::ethernet::traffic::StreamId;
 use sim::ethernet::{Frame, FrameStage, LineEvent, Transmission};
 use sim::measure::{CommandRecord, Observer, Point};
 use sim::network::Place;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tsn::QUEUES;
 use wire::Instant;
 
@@ -254,9 +254,9 @@ impl Contentions {
 
     /// Returns what a subject met that had `latency` and these hops.
     fn contention(&self, latency: u64, hops: Vec<Hop>) -> Contention {
-        let bursts =
-            |hop: &Hop| (hop.wire, self.ports[hop.wire].bursts.values().copied().collect());
-        Contention { latency, bursts: hops.iter().map(bursts).collect(), hops }
+        let wires: BTreeSet<usize> = hops.iter().map(|hop| hop.wire).collect();
+        let bursts = |wire: usize| (wire, self.ports[wire].bursts.values().copied().collect());
+        Contention { latency, bursts: wires.into_iter().map(bursts).collect(), hops }
     }
 }
 

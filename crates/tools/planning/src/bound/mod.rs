@@ -6,7 +6,7 @@
 //! - [`ports`]: gates, shapers, preemption: what delays a class at a port;
 //! - [`service`]: the longest delay of a class;
 //! - [`solve`]: delays of all ports, repeated until no arrival curve changes;
-//! - [`document`]: the results.
+//! - [`document`]: the results; `latencies`: the results for a search of phases.
 //!
 //! The method is total flow analysis as in L. Thomas, J.-Y. Le Boudec and A. Mifdaoui, "On Cyclic
 //! Dependencies and Regulators in Time-Sensitive Networks" (RTSS 2019): delays of ports add up, and
@@ -16,6 +16,7 @@
 pub mod arrivals;
 pub mod document;
 pub mod flows;
+mod latencies;
 mod method;
 pub mod ports;
 mod premises;
@@ -23,6 +24,7 @@ pub mod service;
 mod solve;
 mod tunnels;
 
+pub use latencies::latency_bounds;
 pub use method::{Method, Used};
 pub use solve::{Bounds, HopBound, ListenerBound, StreamBound, bound, bound_with, known_commands};
 pub use tunnels::CommandBound;

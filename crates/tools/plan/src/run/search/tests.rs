@@ -1,4 +1,4 @@
-use super::Bounds;
+use super::LatencyBounds;
 use crate::run::phases::{self, Phases};
 use crate::run::sweep::{Combinations, Sweep, SweepOptions};
 use crate::run::{RunOptions, Seeds, Shifts, Watch, once};
@@ -15,14 +15,14 @@ const TWO: &str = "runtime = \"100ms\"\n[nodes.a]\n[nodes.b]\n[nodes.c]\n[bridge
 
 const WATCH: Watch<'_> = Watch { is_stopped: &|| false, progress: &|_| {} };
 
-fn bounds(_: &Planned) -> Bounds {
+fn bounds(_: &Planned) -> LatencyBounds {
     BTreeMap::from([
         ("stream t".to_owned(), Ok(1_000_000)),
         ("stream u".to_owned(), Err("no reason".to_owned())),
     ])
 }
 
-fn shifts(trials: u64, search: Option<fn(&Planned) -> Bounds>, keys: &[&str]) -> Shifts {
+fn shifts(trials: u64, search: Option<fn(&Planned) -> LatencyBounds>, keys: &[&str]) -> Shifts {
     Shifts { trials, keys: keys.iter().map(|key| (*key).to_owned()).collect(), search }
 }
 

@@ -1,12 +1,13 @@
 //! The bounds that a search of phases compares with.
 
-use plan::run::Bounds;
+use super::{ListenerBound, StreamBound, bound};
+use plan::run::LatencyBounds;
 use plan::{Planned, listener_name};
-use planning::bound::{ListenerBound, StreamBound, bound};
 use wire::Duration;
 
-/// Returns the bound of each stream at each listener, and of each host the largest of its commands.
-pub fn bounds(planned: &Planned) -> Bounds {
+/// Returns the bound of each stream at each listener, and for each host the largest bound of its
+/// commands, by the names in results of phases. The error says why there is no bound.
+pub fn latency_bounds(planned: &Planned) -> LatencyBounds {
     let ns =
         |bound: &Result<Duration, String>| bound.clone().map(|time| time.as_ps().div_ceil(1000));
     let found = bound(planned);
@@ -17,8 +18,8 @@ pub fn bounds(planned: &Planned) -> Bounds {
     let streams = found
         .streams
         .iter()
-        .flat_map(|stream| stream.listeners.iter().map(|at| listener(stream, at)));
-    let mut bounds: Bounds = streams.collect();
+        .flat_map(|stream| stream.listeners.iter().map(move |at| listener(stream, at)));
+    let mut bounds: LatencyBounds = streams.collect();
     for command in &found.commands {
         let largest = bounds.entry(format!("host {}", command.host)).or_insert(Ok(0));
         *largest = largest.clone().and_then(|known| Ok(known.max(ns(&command.bound)?)));
