@@ -391,8 +391,9 @@ fn largest<T: Ord>(values: impl Iterator<Item = T>) -> (usize, T) {
     all.reduce(larger).expect("the plan as it is written")
 }
 
-/// Returns the longest latency of each host and stream.
-pub(super) fn latencies(document: &SimReport) -> Vec<(String, u64)> {
+/// Returns the names, as in [`Observed`], and the longest latencies in nanoseconds of all hosts and
+/// streams.
+pub fn latencies(document: &SimReport) -> Vec<(String, u64)> {
     let hosts = document.hosts.iter();
     let hosts = hosts.map(|host| (format!("host {}", host.host), host.latency_ns.max));
     let streams = document.stream_rows().into_iter();

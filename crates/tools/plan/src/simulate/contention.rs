@@ -12,7 +12,7 @@ use tsn::QUEUES;
 use wire::Instant;
 
 /// Maximum number of observed hosts and listeners; the first ones.
-const OBSERVED: usize = 1000;
+const OBSERVED: usize = 200;
 /// Maximum number of known transmissions of a host, and of a stream.
 const RECENT: usize = 1024;
 /// Transmissions of a frame are forgotten when a frame has arrived that was sent by more than this
