@@ -59,33 +59,29 @@ pub struct Observed {
     pub largest_ns: u64,
     /// Number of the trial with `largest_ns`; the first of several equal ones.
     pub trial: usize,
-    /// Only with `--search`: the guaranteed latency.
-    #[serde(flatten)]
-    pub guaranteed: Option<Guaranteed>,
-}
-
-/// The guaranteed latency of a host or stream (`farlane tsn bound`).
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-pub struct Guaranteed {
-    /// The bound, which holds in every phase; null if there is none.
+    /// Only with `--search`: the guaranteed latency (`farlane tsn bound`), which holds in every
+    /// phase, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_ns: Option<u64>,
-    /// Why there is no bound; null if there is one.
+    /// Only with `--search`: why there is no `bound_ns`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// `bound_ns` divided by `largest_ns`; null without a bound, or if no frame arrived.
+    /// `bound_ns` divided by `largest_ns`, if there is a bound and a frame or command ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tightness: Option<f64>,
 }
 
-impl Guaranteed {
-    /// Why hosts without NVMe commands have no bound.
-    const NO_COMMANDS: &str = "the host sends no NVMe commands";
-
-    fn new(bound: Option<&Result<u64, String>>, largest_ns: u64) -> Self {
-        let bound_ns = bound.and_then(|bound| bound.clone().ok());
-        let ratio = |bound: u64| rounded(bound as f64 / largest_ns as f64, 3);
-        Self {
-            bound_ns,
-            why: bound.map_or(Some(Self::NO_COMMANDS.to_owned()), |bound| bound.clone().err()),
-            tightness: bound_ns.filter(|_| largest_ns > 0).map(ratio),
+impl Observed {
+    /// Compares the row with the bounds of a search.
+    fn compare(&mut self, bounds: &LatencyBounds) {
+        match bounds.get(&self.name) {
+            Some(Ok(bound)) => {
+                let ratio = rounded(*bound as f64 / self.largest_ns as f64, 3);
+                self.bound_ns = Some(*bound);
+                self.tightness = (self.largest_ns > 0).then_some(ratio);
+            }
+            Some(Err(why)) => self.why = Some(why.clone()),
+            None => self.why = Some("the host sends no NVMe commands".to_owned()),
         }
     }
 }
@@ -265,9 +261,12 @@ impl Phases {
         let observed = latencies[0].iter().enumerate().map(|(row, (name, as_written_ns))| {
             let (at, largest_ns) = largest(latencies.iter().map(|values| values[row].1));
             let (name, as_written_ns) = (name.clone(), *as_written_ns);
-            let bounds = trials.searched.as_ref().map(|(_, bounds)| bounds);
-            let guaranteed = bounds.map(|bounds| Guaranteed::new(bounds.get(&name), largest_ns));
-            Observed { name, as_written_ns, largest_ns, trial: all[at].0, guaranteed }
+            let trial = all[at].0;
+            let (bound_ns, why, tightness) = (None, None, None);
+            let mut row =
+                Observed { name, as_written_ns, largest_ns, trial, bound_ns, why, tightness };
+            trials.searched.iter().for_each(|(_, bounds)| row.compare(bounds));
+            row
         });
         let observed: Vec<_> = observed.collect();
         let requirements = (0..written.requirements.len()).map(|row| {
@@ -328,17 +327,12 @@ impl Phases {
             ("as written", Right, |row| us(row.as_written_ns)),
             ("largest observed", Right, |row| us(row.largest_ns)),
             ("trial", Right, |row| row.trial.to_string()),
-            ("bound", Right, |row| {
-                let bound = row.guaranteed.as_ref().and_then(|found| found.bound_ns);
-                bound.map_or_else(|| "none".to_owned(), us)
-            }),
+            ("bound", Right, |row| row.bound_ns.map_or_else(|| "none".to_owned(), us)),
             ("bound / largest", Right, |row| {
-                let tightness = row.guaranteed.as_ref().and_then(|found| found.tightness);
-                tightness.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"))
+                row.tightness.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"))
             }),
         ];
-        let is_searched = self.observed.iter().any(|row| row.guaranteed.is_some());
-        Table::from_rows(&COLUMNS[..if is_searched { 6 } else { 4 }], &self.observed)
+        Table::from_rows(&COLUMNS[..if self.searched.is_some() { 6 } else { 4 }], &self.observed)
     }
 
     /// Returns a table of the requirements, each in its worst trial.
