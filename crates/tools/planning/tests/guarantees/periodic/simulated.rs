@@ -42,6 +42,15 @@ fn network(random: &mut Random, streams: u64, dense: bool, error: u64) -> String
             clock()
         ));
     }
+    // Short frames that fill the lines between the windows.
+    for at in (0..stations).filter(|_| dense) {
+        let (to, length) = ((at + 1) % stations, 60 + random.below(60));
+        let interval = 1 + random.below(6);
+        add(format!(
+            "[traffic.fill{at}]\nfrom = \"n{at}\"\nto = \"n{to}\"\nlength = \"{length}B\"\n\
+             interval = \"{interval}us\""
+        ));
+    }
     for at in 0..streams {
         let from = random.below(stations);
         let to = (from + 1 + random.below(stations - 1)) % stations;
