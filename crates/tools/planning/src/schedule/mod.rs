@@ -201,7 +201,12 @@ impl<'a> Search<'a> {
                 lists.insert(*port, list);
             }
         }
-        let planned = windows::apply(self.planned, &lists);
+        let mut planned = windows::apply(self.planned, &lists);
+        // Streams without a deadline keep their frames, too.
+        planned.find_overloads();
+        if !planned.overloads.is_empty() {
+            return None;
+        }
         let bounds = bound_with(&planned, &self.commands, Method::Tfa);
         let missed = missed(self.planned, &bounds, self.deadlines);
         let share = windows.values().next().map_or_else(String::new, Window::words);
