@@ -37,3 +37,4 @@ mod trace;
 mod trace_runs;
 mod trace_switch;
 pub mod transcripts;
+mod tsn;

@@ -115,7 +115,7 @@ fn the_guide_to_tsn() {
 
 #[test]
 fn the_page_on_planning() {
-    check("docs/tsn-planning.md", 2, &[]);
+    check("docs/tsn-planning.md", 3, &[]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::support::program::{document, fails, is_wrong_usage, parsed, plan_of, run};
 use serde_json::Value;
+use std::path::Path;
 
 /// Runs the command with `--json`; returns its exit status and document.
 fn json(arguments: &[&str]) -> (Option<i32>, Value) {
@@ -28,20 +29,81 @@ fn bounds_have_reasons_where_they_are_missing() {
 #[test]
 fn schedules_are_verified_by_bounds_and_simulations() {
     let plan = plan_of("shapers");
-    let schedule = ["tsn", "schedule", &plan, "--time", "4s", "--trials", "2", "--deadline"];
-    let (status, found) = json(&[&schedule[..], &["read=400us"]].concat());
+    let schedule = ["tsn", "schedule", &plan, "--trials", "2", "--deadline"];
+    let folder = tempfile::tempdir().unwrap();
+    let scheduled = folder.path().join("scheduled.toml").display().to_string();
+    let (status, found) =
+        json(&[&schedule[..], &["read=400us", "--time", "10m", "--output", &scheduled]].concat());
     assert_eq!((status, &found["feasible"]), (Some(0), &true.into()), "{found}");
     let command = &found["commands"][0];
     let [before, after] = ["before", "after"].map(|key| command[key]["bound_ns"].as_u64().unwrap());
     let simulated = command["after"]["simulated_max_ns"].as_u64().unwrap();
     assert!(before > 900_000 && after <= 400_000 && simulated <= after, "{command}");
     assert!(!found["schedules"].as_array().unwrap().is_empty());
-    let (status, missed) = json(&[&schedule[..], &["read=200us"]].concat());
+    let bounds = usable(&scheduled, folder.path());
+    assert_eq!(bounds["commands"][0]["bound_ns"], after);
+    let (status, missed) = json(&[&schedule[..], &["read=200us", "--time", "1s"]].concat());
     assert_eq!((status, &missed["feasible"]), (Some(3), &false.into()));
     assert_eq!(missed["missed"][0]["name"], "read of host");
     fails(&[&schedule[..], &["read=10us"]].concat(), &[&plan, "read=10us is too short", "host"]);
     is_wrong_usage(&[&schedule[..], &["erase=10us"]].concat());
     fails(&["tsn", "schedule", &plan_of("tsn-network"), "--deadline", "read=1ms"], &["no host"]);
+}
+
+/// Simulates, bounds and exports a scheduled plan. Returns the bounds.
+fn usable(plan: &str, folder: &Path) -> Value {
+    let simulated = document(&["sim", plan, "--json"]);
+    for stream in simulated["streams"].as_array().unwrap() {
+        assert!(stream["listeners"][0]["arrived"].as_u64() > Some(0), "{stream}");
+    }
+    let devices = folder.join("devices");
+    assert!(run(&["tsn", "export", plan, "--output", devices.to_str().unwrap()]).status.success());
+    assert!(std::fs::read_to_string(devices.join("front.sh")).unwrap().contains("taprio"));
+    document(&["tsn", "bound", plan, "--json"])
+}
+
+#[test]
+fn periodic_streams_have_windows_in_a_plan_for_all_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let scheduled = folder.path().join("scheduled.toml").display().to_string();
+    let plan = plan_of("tsn-network");
+    let (status, report) = json(&["tsn", "schedule", &plan, "--output", &scheduled]);
+    assert_eq!((status, &report["feasible"]), (Some(0), &true.into()), "{report}");
+    let streams = report["streams"].as_array().unwrap();
+    assert_eq!(streams.len(), 3);
+    for stream in streams {
+        assert_eq!(stream["simulated_max_ns"], stream["latency_ns"], "{stream}");
+        assert!(stream["latency_ns"].as_u64() <= stream["deadline_ns"].as_u64(), "{stream}");
+    }
+    usable(&scheduled, folder.path());
+    is_wrong_usage(&["tsn", "schedule", &plan, "--clock-error", "1us", "--deadline", "read=1ms"]);
+}
+
+/// A stream through the bridge `b`: sender, bytes, interval and deadline.
+fn through_bridge(name: &str, [from, length, interval, deadline]: [&str; 4]) -> String {
+    format!(
+        "[traffic.{name}]\nfrom = \"{from}\"\nto = \"z\"\nlength = \"{length}\"\n\
+         interval = \"{interval}\"\ndeadline = \"{deadline}\"\npriority = 7\n"
+    )
+}
+
+#[test]
+fn impossible_periodic_streams_are_refused_with_stream_and_port() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.toml");
+    let file = plan.display().to_string();
+    let network = "runtime = \"1ms\"\n[link]\nrate = \"100M\"\nvlan = 0\n[bridges.b]\n\
+                   [nodes.x]\n[nodes.y]\n[nodes.z]\n[cables.x]\na = \"x\"\nb = \"b\"\n\
+                   [cables.y]\na = \"y\"\nb = \"b\"\n[cables.z]\na = \"b\"\nb = \"z\"\n";
+    for (one, other, parts) in [
+        (["x", "64B", "1001us", "1ms"], ["y", "64B", "1009us", "1ms"], "repeat only after"),
+        (["x", "1000B", "1ms", "90us"], ["y", "64B", "1ms", "1ms"], "90us is too short"),
+        (["x", "1000B", "100us", "1ms"], ["y", "1000B", "100us", "1ms"], "overloaded"),
+    ] {
+        let streams = through_bridge("one", one) + &through_bridge("two", other);
+        std::fs::write(&plan, format!("{network}{streams}")).unwrap();
+        fails(&["tsn", "schedule", &file, "--time", "10m"], &[&file, parts, "stream", "b port 2"]);
+    }
 }
 
 #[test]
@@ -65,8 +127,11 @@ fn a_page_shows_bounds_simulation_and_measurements() {
     let folder = tempfile::tempdir().unwrap();
     let [html, live] = ["page.html", "live.json"].map(|name| folder.path().join(name));
     let [page, measured] = [&html, &live].map(|path| path.display().to_string());
-    std::fs::write(&live, r#"{"hosts":[{"host":"host","latency_ns":{"p50":170000,"max":250000}}]}"#)
-        .unwrap();
+    std::fs::write(
+        &live,
+        r#"{"hosts":[{"host":"host","latency_ns":{"p50":170000,"max":250000}}]}"#,
+    )
+    .unwrap();
     let report = ["tsn", "report", &plan_of("tsn"), "--html", &page, "--measured", &measured];
     assert!(run(&report).status.success());
     let text = std::fs::read_to_string(&html).unwrap();

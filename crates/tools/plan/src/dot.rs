@@ -1,7 +1,6 @@
 //! Networks for Graphviz.
 
 use super::Planned;
-use sim::network::CableEnd;
 use std::fmt::Write as _;
 
 impl Planned {
@@ -16,10 +15,7 @@ impl Planned {
         }
         let network = &self.config.network;
         for cable in &network.cables {
-            let [a, b] = [cable.a, cable.b].map(|end| match end {
-                CableEnd::Station(station, _) => quoted(&self.stations[station]),
-                CableEnd::Bridge(bridge, _) => quoted(&self.bridges[bridge]),
-            });
+            let [a, b] = [cable.a, cable.b].map(|end| quoted(self.node_name(end)));
             let _ = writeln!(out, "  {a} -- {b} [label=\"{}\"]", network.port(cable.a).rate);
         }
         out + "}\n"

@@ -97,6 +97,7 @@ mod requirements;
 mod reservations;
 pub mod run;
 mod schedule;
+mod scheduled;
 mod section;
 mod shapers;
 pub mod simulate;
@@ -117,6 +118,7 @@ pub use phases::{Shift, Trial};
 pub use recording::Recording;
 pub use remarks::Remark;
 pub use requirements::{Bound, Requirement, Subject};
+pub use scheduled::StreamStart;
 pub use traffic::listener_name;
 pub use writer::{write, write_ports};
 
@@ -411,14 +413,18 @@ impl Planned {
         self.link_name(&simulate::places::way(&self.config.network, place))
     }
 
+    /// Returns the name of the station or bridge at the end of a cable.
+    pub fn node_name(&self, end: CableEnd) -> &str {
+        match end {
+            CableEnd::Station(station, _) => &self.stations[station],
+            CableEnd::Bridge(bridge, _) => &self.bridges[bridge],
+        }
+    }
+
     /// Returns the ends of a cable in the plan's names: `A to B`.
     pub fn cable_name(&self, cable: usize) -> String {
-        let name = |end| match end {
-            CableEnd::Station(station, _) => self.stations[station].as_str(),
-            CableEnd::Bridge(bridge, _) => self.bridges[bridge].as_str(),
-        };
         let cable = &self.config.network.cables[cable];
-        format!("{} to {}", name(cable.a), name(cable.b))
+        format!("{} to {}", self.node_name(cable.a), self.node_name(cable.b))
     }
 
     /// Returns the wire onto which the port `BRIDGE:PEER` sends, or the wire of a `STATION`, which
@@ -428,10 +434,7 @@ impl Planned {
     /// The allowed names.
     pub fn wire(&self, port: &str) -> Result<usize, String> {
         let network = &self.config.network;
-        let name = |place: CableEnd| match place {
-            CableEnd::Station(station, _) => self.stations[station].as_str(),
-            CableEnd::Bridge(bridge, _) => self.bridges[bridge].as_str(),
-        };
+        let name = |place| self.node_name(place);
         let all = (0..2 * network.cables.len()).filter_map(|wire| {
             let (from, to) = simulate::places::wire(network, wire)?;
             let alone = matches!(from, CableEnd::Station(..)).then(|| name(from));

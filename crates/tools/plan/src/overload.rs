@@ -32,6 +32,8 @@ struct Offered {
     streams: [Vec<StreamId>; QUEUES],
     /// Longest time of a frame on the line, preamble included.
     frame: [Duration; QUEUES],
+    /// Whether frames have different lengths.
+    mixed: [bool; QUEUES],
 }
 
 /// Returns every overloaded class, by port.
@@ -82,7 +84,9 @@ impl Offered {
         let burst = mean.as_ps() as f64 * f64::from(traffic.burst);
         self.share[egress.queue] += burst / traffic.pattern.interval().as_ps() as f64;
         self.streams[egress.queue].push(stream);
-        self.frame[egress.queue] = self.frame[egress.queue].max(frame);
+        let longest = &mut self.frame[egress.queue];
+        self.mixed[egress.queue] |= *longest > Duration::ZERO && *longest != frame;
+        *longest = frame.max(*longest);
     }
 
     /// Returns every overloaded class once. A class is overloaded if its streams offer more than
@@ -158,7 +162,13 @@ impl Offered {
         /// Rates are rounded to a picosecond per frame.
         const ROUNDING: f64 = 1.0 + 1e-6;
         let shaped = classes.iter().map(|class| self.shaped(egress, *class)).sum::<f64>();
-        gated(egress, classes, self.frame[classes[0]]).min(shaped) * ROUNDING
+        let whole = gated(egress, classes, self.frame[classes[0]]);
+        // Windows may be made for shorter frames than the longest.
+        let gated = match classes {
+            [class] if self.mixed[*class] && whole > 0.0 => fitted(egress, *class).unwrap_or(whole),
+            _ => whole,
+        };
+        gated.min(shaped) * ROUNDING
     }
 
     fn shaped(&self, egress: &Egress<'_>, class: usize) -> f64 {
@@ -221,6 +231,15 @@ pub(super) fn gated(egress: &Egress<'_>, classes: &[usize], frame: Duration) -> 
         from = gates.next_list(now);
     }
     least
+}
+
+/// Returns the share of the line's time in the windows of a class, with the gap after each window.
+/// `None` without gates, and if lists change.
+fn fitted(egress: &Egress<'_>, class: usize) -> Option<f64> {
+    let windows = egress.gates?.cycle_windows(class)?;
+    let open = windows.open.iter().map(|(from, to)| (*to - *from).as_ps());
+    let gaps = windows.open.len() as u64 * egress.rate.duration(GAP).as_ps();
+    Some(((open.sum::<u64>() + gaps) as f64 / windows.cycle.as_ps() as f64).min(1.0))
 }
 
 /// Formats a rate.

@@ -4,8 +4,10 @@ use crate::commands::{Ended, Failure, json};
 use crate::output::{assign_stdout, wrong_usage};
 use crate::plan_args::{PlanArgs, built};
 use crate::signals::stop_on_signals;
+use plan::{Plan, Planned};
 use planning::schedule::document::ScheduleReport;
-use planning::schedule::{Deadlines, Limits, Search, help, verify, windows};
+use planning::schedule::help::{self, Help};
+use planning::schedule::{Deadlines, Limits, Search, periodic, verify, windows};
 use report::target::Target;
 use std::time::Instant;
 use wire::Duration;
@@ -13,13 +15,14 @@ use wire::Duration;
 /// Find gate control lists with which commands and streams meet their deadlines
 ///
 /// The lists replace those of the plan. Bounds and simulations verify the result. Deadlines of
-/// streams are those of the plan.
+/// streams are those of the plan. Without --deadline, each frame of a periodic stream with a
+/// deadline has a window, and all other traffic is sent between the windows.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
     plan: PlanArgs,
     /// Deadlines of commands: read=300us,write=300us
-    #[arg(long, value_name = "KIND=TIME,…", required = true, value_delimiter = ',')]
+    #[arg(long, value_name = "KIND=TIME,…", value_delimiter = ',')]
     deadline: Vec<String>,
     /// Time of the search
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
@@ -31,9 +34,13 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1us", value_parser = time)]
     grain: Duration,
     /// Maximum entries of a list
-    #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "COUNT", default_value_t = 4096, value_parser = clap::value_parser!(u16).range(1..=4096))]
     entries: u16,
-    /// Write the plan with the lists
+    /// Largest difference of two clocks, by which windows are longer at both ends; only without
+    /// --deadline
+    #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = time, conflicts_with = "deadline")]
+    clock_error: Duration,
+    /// Write the plan with the lists and the starts of streams
     #[arg(long, value_name = "FILE")]
     output: Option<Target>,
     /// Print one JSON document instead of text
@@ -72,38 +79,53 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let plan = args.plan.read()?;
     let planned = built(&plan)?;
     let name = args.plan.name();
-    if planned.hosts.is_empty() {
-        return Err(Failure(format!("{name}: the plan has no host, so no command has a deadline")));
-    }
     let stop = stop_on_signals()?;
     let begin = Instant::now();
     let most = std::time::Duration::from_nanos(args.time.as_ns());
     let is_over = || stop.is_set() || begin.elapsed() > most;
-    let grain = args.grain;
-    let limits = Limits { is_over: &is_over, grain, entries: args.entries.into() };
-    let failed = |why: String| Failure(format!("{name}: {why}"));
-    let search = Search::new(&planned, deadlines).map_err(failed)?;
-    let before = search.before();
-    let found = search.run(&limits);
-    let simulated = verify::longest(&planned, args.trials).map_err(failed)?;
-    let scheduled = windows::apply(&planned, &found.lists);
-    let after = verify::longest(&scheduled, args.trials).map_err(failed)?;
-    let help = match found.missed.is_empty() {
-        true => Vec::new(),
-        false => {
+    let limits = Limits { is_over: &is_over, grain: args.grain, entries: args.entries.into() };
+    let scheduled = match args.deadline.is_empty() {
+        true => {
+            let options = periodic::Options { limits, margin: args.clock_error, seed: 1 };
+            periodic::schedule(name.clone(), &plan, &planned, &options)
+        }
+        false => of_commands(args, deadlines, (&plan, &planned), &limits, &|| {
             let begin = Instant::now();
             let is_over = || stop.is_set() || begin.elapsed() > most / 4;
             help::help(&plan, deadlines, &Limits { is_over: &is_over, ..limits })
-        }
+        }),
     };
-    let report =
-        ScheduleReport::new(name.clone(), &planned, (&before, &simulated), (&found, &after), &help);
-    if let Some(target) = &args.output {
-        target.write(&report.tables())?;
+    let (report, scheduled) = scheduled.map_err(|why| Failure(format!("{name}: {why}")))?;
+    if let (Some(target), Some(scheduled)) = (&args.output, scheduled) {
+        target.write(&scheduled.dump())?;
     }
     match args.json {
         true => println!("{}", json(&report)),
         false => print!("{}", report.text()),
     }
     Ok(if report.feasible { Ended::Done } else { Ended::Missed })
+}
+
+/// Finds lists for commands. Returns the report, and with `--output` the plan with the lists.
+fn of_commands(
+    args: &Args,
+    deadlines: Deadlines,
+    (plan, planned): (&Plan, &Planned),
+    limits: &Limits<'_>,
+    help: &dyn Fn() -> Vec<Help>,
+) -> Result<(ScheduleReport, Option<Plan>), String> {
+    if planned.hosts.is_empty() {
+        return Err("the plan has no host, so no command has a deadline".to_owned());
+    }
+    let search = Search::new(planned, deadlines)?;
+    let before = search.before();
+    let found = search.run(limits);
+    let after = windows::apply(planned, &found.lists);
+    let scheduled = args.output.as_ref().map(|_| plan.with_schedule(planned, &after, &[]));
+    let scheduled = scheduled.transpose().map_err(|error| error.to_string())?;
+    let [simulated, after] = [planned, &after].map(|planned| verify::longest(planned, args.trials));
+    let help = if found.missed.is_empty() { Vec::new() } else { help() };
+    let (before, after) = ((&before, &simulated?), (&found, &after?));
+    let report = ScheduleReport::new(args.plan.name(), planned, before, after, &help);
+    Ok((report, scheduled.map(|(plan, _)| plan)))
 }

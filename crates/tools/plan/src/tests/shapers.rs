@@ -424,3 +424,23 @@ fn cyclic_queues_have_phases() {
     let expected = "600us (gates of s), 1ms (stream t); together they repeat every 3ms";
     assert!(odd.ends_with(expected), "{odd}");
 }
+
+/// Windows made for a long and a short frame carry both, though the short window has no room for
+/// the long frame.
+#[test]
+fn windows_for_frames_of_different_lengths_are_no_overload() {
+    let plan = |entries: &str| {
+        format!(
+            "runtime = \"1ms\"\n[link]\nvlan = 0\nrate = \"1G\"\n[nodes.a]\n[nodes.b]\n\
+             [bridges.s]\nschedule = \"windows\"\n[schedules.windows]\nentries = {entries}\n\
+             [traffic.long]\nfrom = \"a\"\nto = \"b\"\nlength = \"976B\"\ninterval = \"100us\"\n\
+             priority = 7\n[traffic.short]\nfrom = \"a\"\nto = \"b\"\nlength = \"76B\"\n\
+             interval = \"100us\"\npriority = 7\n"
+        )
+    };
+    // 988 and 88 bytes without gaps.
+    let fits = plan("[\"S 80 7904ns\", \"S 7f 42096ns\", \"S 80 704ns\", \"S 7f 49296ns\"]");
+    assert_eq!(built(&fits).overload_sentences(), [""; 0]);
+    let short = plan("[\"S 80 7904ns\", \"S 7f 42096ns\", \"S 80 600ns\", \"S 7f 49400ns\"]");
+    assert_eq!(built(&short).overload_sentences().len(), 1);
+}

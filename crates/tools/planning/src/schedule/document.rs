@@ -1,8 +1,8 @@
-//! Schedules as a document, as text and as a part of a plan.
+//! Schedules as a document and as text.
 
 use super::help::Help;
 use super::verify::Longest;
-use super::{Found, Missed};
+use super::{Found, Lists, Missed};
 use crate::bound::Bounds;
 use plan::Planned;
 use report::Align::{Left, Right};
@@ -11,6 +11,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sim::network::CableEnd;
 use std::fmt::Write;
+use tsn::GateControlList;
+use wire::Duration;
+
+/// Entries of a list in the text.
+const SHOWN: usize = 16;
+
+/// Columns of the table of streams.
+const STREAMS: [(&str, report::Align); 5] = [
+    ("stream", Left),
+    ("offset us", Right),
+    ("latency us", Right),
+    ("simulated us", Right),
+    ("deadline us", Right),
+];
 
 /// Lists for the gates of a plan, and what they bring (`farlane tsn schedule --json`).
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -27,6 +41,8 @@ pub struct ScheduleReport {
     pub tried: usize,
     /// The commands of each host.
     pub commands: Vec<ScheduledCommand>,
+    /// The scheduled streams, one row per listener; none if deadlines of commands are given.
+    pub streams: Vec<ScheduledStream>,
     /// Deadlines that the bounds miss.
     pub missed: Vec<MissedRow>,
     /// Changes of the plan with which lists meet all deadlines.
@@ -46,6 +62,22 @@ pub struct ScheduledCommand {
     pub before: CommandFigures,
     /// With the lists of this document.
     pub after: CommandFigures,
+}
+
+/// A periodic stream at a listener.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct ScheduledStream {
+    /// Name of the stream; with several listeners, followed by the listener.
+    pub name: String,
+    /// From the begin of each period to the sending of its frames: the new `start` of the stream
+    /// modulo its period.
+    pub offset_ns: u64,
+    /// From sending to the arrival of the last frame of a burst, with the error of the clocks.
+    pub latency_ns: u64,
+    /// The deadline; null without one at this listener.
+    pub deadline_ns: Option<u64>,
+    /// The longest simulated latency.
+    pub simulated_max_ns: u64,
 }
 
 /// Latencies of a kind of command.
@@ -101,6 +133,23 @@ fn figures(bounds: &Bounds, longest: &Longest, planned: &Planned, at: usize) -> 
     }
 }
 
+/// The lists with the names of the plan.
+pub fn port_schedules(planned: &Planned, lists: &Lists) -> Vec<PortSchedule> {
+    let wiring = planned.config.network.wiring();
+    let name = |end: CableEnd| planned.node_name(end).to_owned();
+    let entry = |entry: &tsn::Entry| {
+        let letter = entry.operation.letter();
+        format!("{letter} {:02x} {}", entry.states.0, entry.interval.exact())
+    };
+    let schedule = |(port, list): (&CableEnd, &GateControlList)| PortSchedule {
+        node: name(*port),
+        peer: wiring.across(*port).map_or_else(String::new, |(_, end)| name(end)),
+        cycle_ns: list.cycle_time().as_ns(),
+        entries: list.entries().iter().map(entry).collect(),
+    };
+    lists.iter().map(schedule).collect()
+}
+
 impl From<&Missed> for MissedRow {
     fn from(missed: &Missed) -> Self {
         Self {
@@ -127,23 +176,6 @@ impl ScheduleReport {
             before: figures(bounds, longest, planned, at),
             after: figures(&found.bounds, after, planned, at),
         });
-        let wiring = planned.config.network.wiring();
-        let name = |end: CableEnd| match end {
-            CableEnd::Station(station, _) => planned.stations[station].clone(),
-            CableEnd::Bridge(bridge, _) => planned.bridges[bridge].clone(),
-        };
-        let schedules = found.lists.iter().map(|(port, list)| {
-            let entry = |entry: &tsn::Entry| {
-                let letter = entry.operation.letter();
-                format!("{letter} {:02x} {}", entry.states.0, entry.interval.exact())
-            };
-            PortSchedule {
-                node: name(*port),
-                peer: wiring.across(*port).map_or_else(String::new, |(_, end)| name(end)),
-                cycle_ns: list.cycle_time().as_ns(),
-                entries: list.entries().iter().map(entry).collect(),
-            }
-        });
         Self {
             schema: 1,
             plan,
@@ -151,9 +183,10 @@ impl ScheduleReport {
             share: found.share.clone(),
             tried: found.tried,
             commands: commands.collect(),
+            streams: Vec::new(),
             missed: found.missed.iter().map(MissedRow::from).collect(),
             help: help.iter().map(|one| HelpRow { set: one.set.clone(), what: one.what }).collect(),
-            schedules: schedules.collect(),
+            schedules: port_schedules(planned, &found.lists),
         }
     }
 
@@ -182,7 +215,15 @@ impl ScheduleReport {
                 us(after.simulated_max_ns),
             ]);
         }
-        let mut text = format!("{}\n", table.text());
+        let mut streams = Table::new(&STREAMS);
+        for stream in &self.streams {
+            let times = [stream.offset_ns, stream.latency_ns, stream.simulated_max_ns];
+            let times = times.map(Some).into_iter().chain([stream.deadline_ns]).map(us);
+            streams.row([stream.name.clone()].into_iter().chain(times).collect());
+        }
+        let tables = [(&table, self.commands.len()), (&streams, self.streams.len())];
+        let tables = tables.iter().filter(|(_, rows)| *rows > 0);
+        let mut text: String = tables.map(|(table, _)| format!("{}\n", table.text())).collect();
         let mut line = |line: String| writeln!(text, "{line}").expect("a String takes all");
         match self.feasible {
             true => line(format!("All deadlines are met, with {}.", self.share)),
@@ -201,21 +242,15 @@ impl ScheduleReport {
             line(format!("  would help: {} (--set {})", help.what, help.set));
         }
         for schedule in &self.schedules {
-            let PortSchedule { node, peer, entries, .. } = schedule;
-            line(format!("{node} to {peer}: {}", entries.join(", ")));
-        }
-        text
-    }
-
-    /// Tables of a plan with the lists: `include` them beside a plan without lists at these ports.
-    pub fn tables(&self) -> String {
-        let mut text = String::new();
-        for (number, schedule) in self.schedules.iter().enumerate() {
-            let PortSchedule { node, peer, entries, .. } = schedule;
-            let entries: Vec<String> = entries.iter().map(|entry| format!("\"{entry}\"")).collect();
-            let entries = entries.join(", ");
-            writeln!(text, "# {node} to {peer}\n[schedules.port{number}]\nentries = [{entries}]\n")
-                .expect("a String takes all");
+            let PortSchedule { node, peer, entries, cycle_ns } = schedule;
+            let entries = match entries.len() {
+                ..=SHOWN => entries.join(", "),
+                count => {
+                    let cycle = Duration::from_ns(*cycle_ns).exact();
+                    format!("{}, … ({count} entries in {cycle})", entries[..SHOWN].join(", "))
+                }
+            };
+            line(format!("{node} to {peer}: {entries}"));
         }
         text
     }

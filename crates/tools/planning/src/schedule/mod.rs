@@ -3,6 +3,7 @@
 //! - [`windows`]: the lists of a candidate: how often and for how long commands have the line;
 //! - [`verify`]: simulated latencies, by kind of command;
 //! - [`help`]: what would help if no list meets the deadlines;
+//! - [`periodic`]: schedules of one-way periodic streams;
 //! - [`document`]: the results.
 //!
 //! A command is sporadic: it may begin at any time, and waits for a window at each leg. So lists
@@ -13,6 +14,7 @@
 
 pub mod document;
 pub mod help;
+pub mod periodic;
 pub mod verify;
 pub mod windows;
 
@@ -199,7 +201,12 @@ impl<'a> Search<'a> {
                 lists.insert(*port, list);
             }
         }
-        let planned = windows::apply(self.planned, &lists);
+        let mut planned = windows::apply(self.planned, &lists);
+        // Streams without a deadline keep their frames, too.
+        planned.find_overloads();
+        if !planned.overloads.is_empty() {
+            return None;
+        }
         let bounds = bound_with(&planned, &self.commands, Method::Tfa);
         let missed = missed(self.planned, &bounds, self.deadlines);
         let share = windows.values().next().map_or_else(String::new, Window::words);

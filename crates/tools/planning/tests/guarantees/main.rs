@@ -3,4 +3,5 @@
 mod bounds;
 mod commands;
 mod methods;
+mod periodic;
 mod plans;
