@@ -1,6 +1,6 @@
 //! Networks without hosts: output and errors.
 
-use crate::support::program::{document, plan_of, run};
+use crate::support::program::{document, parsed, plan_of, run};
 
 fn network() -> String {
     plan_of("tsn-network")
@@ -28,6 +28,14 @@ fn text_document_and_page_have_streams_and_no_tables_of_nvme() {
     assert_eq!(first["hosts"].as_array().map(Vec::len), Some(0));
     assert!(first["limits"].is_null() && first["segments"].is_null());
     assert_eq!(first["time_ns"], 100_000_000);
+}
+
+#[test]
+fn documents_of_streams_without_frames_fit_the_schema() {
+    let short = parsed(&stdout(&["sim", &network(), "--json", "--set", "runtime=1us"]));
+    let listener = &short["streams"][0]["listeners"][0];
+    assert!(listener["arrived"] == 0 && listener["along"].is_object(), "{listener}");
+    assert!(listener.get("worst").is_none(), "{listener}");
 }
 
 #[test]

@@ -92,7 +92,8 @@ pub struct StreamTime {
     pub causes_ns: CausesNs,
     /// The hops. A stream with several paths has the hops of all paths.
     pub hops: Vec<StreamHop>,
-    /// The frame with the longest latency; null if no frame arrived.
+    /// The frame with the longest latency; only if a frame arrived.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<WorstFrame>,
     /// Latency along time.
     pub along: AlongTime,
