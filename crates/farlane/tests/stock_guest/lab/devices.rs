@@ -126,8 +126,10 @@ fn exported_scripts_set_up_interfaces_and_are_read_back() {
 
 #[test]
 fn gates_of_an_exported_script_are_those_of_the_plan() {
-    let text = "runtime = \"1ms\"\n[nodes.talker]\nschedule = \"windows\"\n[nodes.listener]\n\
-                [schedules.windows]\nentries = [\"S f7 10ms\", \"S 08 10ms\"]\n[traffic.t]\n\
+    // The shaper stops the gates, until the script starts them again.
+    let text = "runtime = \"1ms\"\n[nodes.talker]\nschedule = \"windows\"\nshapers = [\"5 video\"]\n\
+                [nodes.listener]\n[schedules.windows]\nentries = [\"S f7 10ms\", \"S 08 10ms\"]\n\
+                [shapers.video]\nalgorithm = \"cbs\"\nidle_slope = \"20Mb/s\"\n[traffic.t]\n\
                 from = \"talker\"\nto = \"listener\"\ninterval = \"20ms\"\n";
     let node = Node::all(&planned(text)).swap_remove(0);
     let script = devices::script::script(&node, "plan.toml", &Options::default());

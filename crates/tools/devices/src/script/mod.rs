@@ -34,6 +34,8 @@ pub struct Script {
 #[derive(Default)]
 struct Lines {
     up: Vec<String>,
+    /// Lines of gates that the kernel executes, each with its number among `up` and its device.
+    gates: Vec<(usize, String)>,
     down: Vec<String>,
     notes: Vec<String>,
 }
@@ -41,6 +43,28 @@ struct Lines {
 impl Lines {
     fn up(&mut self, line: impl Into<String>) {
         self.up.push(line.into());
+    }
+
+    /// Adds the line of gates that the kernel executes.
+    fn gates(&mut self, device: &str, line: String) {
+        self.gates.push((self.up.len(), device.to_owned()));
+        self.up(line);
+    }
+
+    /// Starts the gates again at the end. Another discipline resets all those of its interface, and
+    /// the reset of taprio cancels its timer: the gates stay as they are (Linux 6.12,
+    /// `qdisc_graft` and `taprio_reset` in net/sched).
+    fn start_gates(&mut self) {
+        let stops = |(number, device): &(usize, String)| {
+            let other = format!("tc qdisc replace dev {device} ");
+            self.up[number + 1..].iter().any(|line| line.starts_with(&other))
+        };
+        let stopped = self.gates.iter().filter(|gates| stops(gates));
+        let lines: Vec<String> = stopped.map(|(number, _)| self.up[*number].clone()).collect();
+        if !lines.is_empty() {
+            self.remark("The lines above stopped the timers of the gates: start them");
+            self.up.extend(lines);
+        }
     }
 
     /// Adds a line of undo, which may fail.
@@ -80,6 +104,7 @@ pub fn script(node: &Node, plan: &str, options: &Options) -> Script {
         forwarding::station(node, &devices, &mut lines);
     }
     forwarding::redundancy(node, &mut lines);
+    lines.start_gates();
     let text = text(node, plan, &devices, &lines);
     Script { text, notes: lines.notes }
 }

@@ -92,7 +92,7 @@ impl Part<'_> {
             self.note("gates, because their lists do not fit into one list");
             return false;
         };
-        self.lines.up(taprio::command(
+        let line = taprio::command(
             &list,
             &taprio::Options {
                 class_of_priority: config.queue_of_priority,
@@ -101,7 +101,11 @@ impl Part<'_> {
                 overhead: OVERHEAD + usize::from(config.security),
                 ..taprio::Options::new(self.device, self.options.offload)
             },
-        ));
+        );
+        match self.options.offload {
+            true => self.lines.up(line),
+            false => self.lines.gates(self.device, line),
+        }
         true
     }
 

@@ -74,6 +74,28 @@ fn periodic_streams_behind_gates_get_launch_times_on_request() {
     }
 }
 
+/// A further discipline of an interface stops the timer of its gates.
+#[test]
+fn gates_of_the_kernel_start_after_all_other_disciplines() {
+    let gated = "schedule = \"s\"\n[schedules.s]\nentries = [\"S 01 200us\", \"S fe 800us\"]\n";
+    let bridge = star(&format!("[bridges.b.ports.z]\n{gated}"));
+    let station = star(&format!("[bridges.b.ports.a]\n[nodes.a.ports.b]\n{gated}"));
+    for (text, name, device, times) in
+        [(&bridge, "b", "\"$PORT_z\"", 2), (&station, "a", "\"$PORT_b\"", 1)]
+    {
+        let count = |options: &Options| {
+            let script = of(text, name, options);
+            let device = format!("tc qdisc replace dev {device} ");
+            let own: Vec<String> = script.text.lines().map(|line| line.trim().to_owned()).collect();
+            let own: Vec<_> = own.into_iter().filter(|line| line.starts_with(&device)).collect();
+            let gates = own.iter().filter(|line| line.contains("taprio")).count();
+            (gates, own.last().is_some_and(|line| line.contains("taprio")))
+        };
+        assert_eq!(count(&Options::default()), (times, true), "{name}");
+        assert_eq!(count(&OFFLOAD), (1, times == 1), "{name}");
+    }
+}
+
 #[test]
 fn streams_are_policed_where_they_arrive() {
     let streams = "[streams.s]\ntraffic = \"t\"\npolice = [\"b f\"]\n[filters.f]\nmax_sdu = \"500B\"\n\
