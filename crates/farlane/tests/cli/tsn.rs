@@ -1,4 +1,4 @@
-//! `farlane tsn`: bounds, schedules, admission, and the page of a plan.
+//! `farlane tsn`: bounds, schedules, admission, the page of a plan, and files for devices.
 
 use crate::support::program::{document, fails, is_wrong_usage, parsed, plan_of, run};
 use serde_json::Value;
@@ -140,4 +140,27 @@ fn a_page_shows_bounds_simulation_and_measurements() {
     }
     std::fs::write(&live, "{}").unwrap();
     fails(&report, &[&measured, "no latencies"]);
+}
+
+#[test]
+fn exported_files_are_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let devices = file("devices");
+    let export = run(&["tsn", "export", &plan_of("tsn-network"), "--output", &devices]);
+    let notes = String::from_utf8(export.stderr).unwrap();
+    assert!(export.status.success(), "{notes}");
+    assert!(notes.contains("front.sh: not set: port to rear: shaper ats of class 4"), "{notes}");
+    let script = std::fs::read_to_string(file("devices/front.sh")).unwrap();
+    assert!(script.contains("sched-entry H 80 50000 sched-entry R ff 950000"), "{script}");
+    let import = |name: &str| run(&["tsn", "import", &file(name), "--bridge", "front"]);
+    let part = String::from_utf8(import("devices/front.json").stdout).unwrap();
+    for line in ["schedule = \"front-rear\"", "entries = [\"H 80 50us\", \"R ff 950us\"]"] {
+        assert!(part.lines().any(|own| own == line), "{part}");
+    }
+    std::fs::write(file("other.json"), "{\"name\": 1}").unwrap();
+    let mistake = ["tsn", "import", &file("other.json"), "--bridge", "front"];
+    fails(&mistake, &["other.json: expected the output of tc"]);
+    let direct = ["tsn", "export", &plan_of("direct"), "--output", &devices];
+    fails(&direct, &["with transport direct there is no network"]);
 }

@@ -88,7 +88,8 @@ impl Node {
     /// Returns the stations of a plan, then its bridges.
     pub fn all(planned: &Planned) -> Vec<Self> {
         let network = &planned.config.network;
-        let parts = Parts { planned, wiring: &network.wiring() };
+        let wiring = network.wiring();
+        let parts = Parts::new(planned, &wiring);
         let stations = (0..network.stations.len()).map(Place::Station);
         let bridges = (0..network.bridges.len()).map(Place::Bridge);
         stations.chain(bridges).map(|place| parts.node(place)).collect()
@@ -103,9 +104,28 @@ impl Node {
 struct Parts<'a> {
     planned: &'a Planned,
     wiring: &'a Wiring<'a>,
+    /// By node: the groups of streams, with their VLANs and the ports that send them.
+    groups: BTreeMap<Place, Vec<(Mac, Option<u16>, usize)>>,
 }
 
-impl Parts<'_> {
+impl<'a> Parts<'a> {
+    fn new(planned: &'a Planned, wiring: &'a Wiring<'a>) -> Self {
+        let mut parts = Self { planned, wiring, groups: BTreeMap::new() };
+        let mut groups: BTreeMap<Place, Vec<_>> = BTreeMap::new();
+        for (id, traffic) in parts.traffic() {
+            let Some(group) = traffic.group(id).filter(|group| *group != Mac::BROADCAST) else {
+                continue;
+            };
+            let vlan = planned.config.network.stream_tag(id).map(|tag| tag.vid);
+            for end in wiring.tree_of(id.station.into(), traffic).unwrap_or_default() {
+                let (CableEnd::Station(_, port) | CableEnd::Bridge(_, port)) = end;
+                groups.entry(end.node()).or_default().push((group, vlan, port));
+            }
+        }
+        parts.groups = groups;
+        parts
+    }
+
     fn node(&self, place: Place) -> Node {
         let network = &self.planned.config.network;
         let time = network.time.as_ref();
@@ -193,13 +213,8 @@ impl Parts<'_> {
             let entry = all.entry((address, vlan)).or_insert_with(BTreeSet::new);
             entry.extend(ports);
         };
-        for (id, traffic) in self.traffic() {
-            let Some(group) = traffic.group(id).filter(|group| *group != Mac::BROADCAST) else {
-                continue;
-            };
-            let tree = self.wiring.tree_of(id.station.into(), traffic).unwrap_or_default();
-            let ports = tree.into_iter().filter_map(|end| port_at(end, place));
-            add(group, network.stream_tag(id).map(|tag| tag.vid), ports.collect());
+        for (group, vlan, port) in self.groups.get(&place).into_iter().flatten() {
+            add(*group, *vlan, BTreeSet::from([*port]));
         }
         for config in &network.streams {
             let Identification::Null { destination, vlan } = config.identification else {

@@ -7,7 +7,7 @@ pub(crate) use linux::credit_based;
 
 use crate::json;
 use crate::yang;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sim::ethernet::Rate;
 use sim::ethernet::port::{Config, Preemption};
 use std::collections::BTreeMap;
@@ -129,7 +129,17 @@ impl<'a> Found<'a> {
 
     fn read(&mut self, file: &File, warnings: &mut Vec<String>) -> Result<(), String> {
         let value = json::parse(&file.text)?;
-        let Value::Array(all) = &value else { return yang::read(value, self, warnings) };
+        let expected = || {
+            let text = "expected the output of tc -j, ethtool --json --show-mm or bridge -j vlan \
+                        show, or YANG instance data";
+            Err(text.to_owned())
+        };
+        let Value::Array(all) = &value else {
+            // Keys of YANG data begin with the name of a module (RFC 7951, 4).
+            let of_module = |keys: &Map<String, Value>| keys.keys().any(|key| key.contains(':'));
+            let is_yang = value.as_object().is_some_and(of_module);
+            return if is_yang { yang::read(value, self, warnings) } else { expected() };
+        };
         let has = |key| all.iter().any(|one| one.get(key).is_some());
         match () {
             () if has("vlans") => linux::vlans(value, self, warnings),
@@ -137,9 +147,7 @@ impl<'a> Found<'a> {
             () if has("pref") => linux::filters(file, self, warnings),
             () if has("kind") => linux::qdiscs(file, self, warnings),
             () if all.is_empty() => Ok(()),
-            () => Err("expected the output of tc -j, ethtool --json --show-mm or bridge -j vlan \
-                       show, or YANG instance data"
-                .to_owned()),
+            () => expected(),
         }
     }
 

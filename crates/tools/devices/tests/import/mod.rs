@@ -70,7 +70,7 @@ fn mistakes_name_file_and_path() {
     let entry = "\"admin-control-list\":{\"gate-control-entry\":[{\"index\":0,\"operation-name\":\"x:y\"}]}";
     for (text, expected) in [
         ("{", "not JSON: EOF"),
-        ("7", ": invalid type: integer `7`"),
+        ("7", "expected the output of tc -j, ethtool"),
         ("[{\"x\":1}]", "expected the output of tc -j, ethtool"),
         (
             &interfaces("{\"pvid\":\"one\"}"),
