@@ -18,13 +18,17 @@ fn states(node: &Process, key: &str) -> BTreeSet<u64> {
 }
 
 fn states_of(process: &str, key: &str) -> BTreeSet<u64> {
-    let value = |task: std::io::Result<std::fs::DirEntry>| {
-        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
-        let key = format!("{key}:");
-        let line = status.lines().find_map(|line| line.strip_prefix(&key)).unwrap().to_owned();
-        u64::from_str_radix(line.trim(), 16).unwrap()
-    };
-    std::fs::read_dir(format!("/proc/{process}/task")).unwrap().map(value).collect()
+    let key = format!("{key}:");
+    let mut values = BTreeSet::new();
+    for task in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+        // A thread may end between the listing and the reading of its file.
+        let Ok(status) = std::fs::read_to_string(task.unwrap().path().join("status")) else {
+            continue;
+        };
+        let value = status.lines().find_map(|line| line.strip_prefix(&key)).unwrap().trim();
+        values.insert(u64::from_str_radix(value, 16).unwrap());
+    }
+    values
 }
 
 /// Checks that each thread has at most the capabilities `kept`, which a user other than root lacks.
