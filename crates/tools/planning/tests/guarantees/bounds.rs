@@ -286,6 +286,13 @@ fn no_simulated_latency_exceeds_its_bound() {
     }
 }
 
+/// Frames that wait for an asynchronous shaper are in the queue; a stream that exceeds its rate
+/// makes the backlog unbounded.
+#[test]
+fn backlogs_have_the_frames_that_wait_for_their_shaper() {
+    check(Feature::Asynchronous, 1_075..1_085);
+}
+
 mod long {
     use super::{FEATURES, Feature, check};
 

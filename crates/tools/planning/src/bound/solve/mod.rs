@@ -19,6 +19,7 @@ use plan::Planned;
 use plan::simulate::places;
 use separate::Spans;
 use sim::ethernet::frame::{GAP, MINIMUM, PREAMBLE};
+use sim::ethernet::port::Algorithm;
 use sim::ethernet::traffic::StreamId;
 use sim::network::{CableEnd, NetworkConfig, Wiring};
 use std::collections::BTreeMap;
@@ -330,7 +331,7 @@ impl<'a> Solver<'a> {
         let backlogs: Vec<Option<u64>> = found
             .iter()
             .map(|(class, hops, delays)| {
-                delays.as_ref().ok().map(|_| self.backlog(classes, *class, hops))
+                delays.as_ref().ok().and_then(|_| self.backlog(classes, *class, hops))
             })
             .collect();
         for ((class, hops, delays), backlog) in found.into_iter().zip(backlogs) {
@@ -359,19 +360,35 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The most bytes of a class in its queue: frames that came within the longest delay.
-    fn backlog(&self, classes: &Classes<'_>, class: usize, hops: &[(usize, usize)]) -> u64 {
-        let rate = classes.config.rate.ps_per_byte();
-        let work = classes.loads[class].work(classes.waits[class]);
-        let frames: u64 = hops
-            .iter()
-            .map(|hop| {
-                let entering = self.entering(classes, *hop);
-                entering.frames(classes.waits[class]).unwrap_or(0)
-            })
-            .sum();
-        let overhead = (PREAMBLE + GAP) as u64;
-        (work / rate).saturating_sub(if frames > 0 { overhead } else { 0 })
+    /// The most bytes of a class in its queue: frames that came within the longest delay, and those
+    /// that wait for an asynchronous shaper. `None`: unbounded.
+    fn backlog(&self, classes: &Classes<'_>, class: usize, hops: &[(usize, usize)]) -> Option<u64> {
+        let waits = classes.waits[class];
+        let shaped = matches!(classes.config.classes[class].algorithm, Algorithm::Ats(_));
+        let came = |hop: &(usize, usize)| {
+            let mut entering = self.entering(classes, *hop);
+            let mut within = waits;
+            if shaped {
+                let held = self.regulated(hop.0, hop.1)?;
+                // The last constraint is what the shaper lets pass.
+                entering.constraints.pop();
+                for one in &mut entering.constraints {
+                    one.jitter = one.jitter.saturating_sub(held);
+                }
+                within = within.saturating_add(held);
+            }
+            let frames = entering.frames(within).unwrap_or(if shaped { u64::MAX } else { 0 });
+            Some((frames, frames.saturating_mul(entering.line)))
+        };
+        let came = hops.iter().map(came).collect::<Option<Vec<_>>>()?;
+        let work = match shaped {
+            true => came.iter().fold(0, |sum: u64, (_, work)| sum.saturating_add(*work)),
+            false => classes.loads[class].work(waits),
+        };
+        let is_empty = came.iter().all(|(frames, _)| *frames == 0);
+        let overhead = if is_empty { 0 } else { (PREAMBLE + GAP) as u64 };
+        let bytes = work / classes.config.rate.ps_per_byte();
+        (work < LIMIT).then(|| bytes.saturating_sub(overhead))
     }
 
     /// Whether preemption becomes active at a port.
