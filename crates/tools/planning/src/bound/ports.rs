@@ -366,8 +366,10 @@ impl Classes<'_> {
             if self.excludes(other, class)? {
                 continue;
             }
-            // Frames of these classes are sent whenever frames of `class` could be.
-            let shaped = matches!(self.config.classes[other].algorithm, Algorithm::CreditBased(_));
+            // Frames of these classes are sent whenever frames of `class` could be: they do not
+            // wait for credit or for the next cycle.
+            let shaped = matches!(self.config.classes[other].algorithm, Algorithm::CreditBased(_))
+                || self.pair(other).is_some();
             let longer = margin.max(self.longest[other]);
             let serves = || {
                 let windows = self.windows(class, longer)?;

@@ -293,6 +293,12 @@ fn backlogs_have_the_frames_that_wait_for_their_shaper() {
     check(Feature::Asynchronous, 1_075..1_085);
 }
 
+/// The frames that cyclic queues collected leave at once, before those of lower classes.
+#[test]
+fn lower_classes_wait_for_all_frames_of_a_cycle() {
+    check(Feature::Cyclic, 2_820..2_830);
+}
+
 mod long {
     use super::{FEATURES, Feature, check};
 
