@@ -88,8 +88,9 @@ impl Fabric {
     pub fn settle(&mut self) -> bool {
         for round in 0..100_000 {
             self.timers.clear();
-            let mut moved = self.arrive() | self.host_requests() | self.host_memory();
-            moved |= self.move_seats();
+            // Slots come before the host, which takes their new requests at this instant.
+            let mut moved = self.arrive() | self.move_seats();
+            moved |= self.host_requests() | self.host_memory();
             moved |= self.move_host() | self.move_switch(Parent::Top);
             for index in 0..self.nodes.len() {
                 moved |= self.move_node(index) | self.hang_up(index);

@@ -70,7 +70,7 @@ pub struct Seat {
     bus: Bus,
     enumeration: enumerate::Settings,
     tokens: Token,
-    /// Outstanding reads, with their blocks.
+    /// Outstanding reads in the order of their start, with their blocks.
     open: Vec<(Token, usize)>,
 }
 
@@ -137,12 +137,12 @@ impl Seat {
         moved
     }
 
-    /// The result of a finished read, and its block.
+    /// The result of the earliest finished read, and its block.
     pub fn finds(&mut self) -> Option<(usize, u64)> {
         let replies = &self.replies;
         let done =
             |(token, _): &(Token, usize)| replies.iter().any(|(answered, _)| answered == token);
-        let (token, block) = self.open.swap_remove(self.open.iter().position(done)?);
+        let (token, block) = self.open.remove(self.open.iter().position(done)?);
         let at = self.replies.iter().position(|(answered, _)| *answered == token)?;
         let data = self.replies.swap_remove(at).1;
         Some((block, u64::from_le_bytes(data.try_into().ok()?)))
