@@ -64,11 +64,11 @@ fn check_run<E>(run: Result<Run, E>) {
         let Finding::Event(Event::Command(command)) = found else { return };
         number += 1;
         let legs = path(&run, &command);
-        if let Some(total) = command.duration() {
+        if let Some(total) = command.duration_ns() {
             let parts: u64 = intervals::split(&command).iter().map(|part| part.ns).sum();
-            assert_eq!(parts, total.as_ns(), "segments add up");
+            assert_eq!(parts, total, "segments add up");
             let lanes: u64 = legs.iter().map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum();
-            assert_eq!(lanes, total.as_ns(), "lanes add up");
+            assert_eq!(lanes, total, "lanes add up");
         }
         statistics.add(&command, &legs);
         events.add(number, &command, &legs, run.in_drive(&command));

@@ -67,6 +67,11 @@ impl Instant {
         self.0.get().saturating_sub(earlier.0.get())
     }
 
+    /// Whole nanoseconds since `earlier`; zero if `earlier` is later; saturates after 584 years.
+    pub const fn ns_since(self, earlier: Self) -> u64 {
+        Self::new(self.ps_since(earlier)).as_ns()
+    }
+
     /// The first multiple of `step`, counted from the start, that is not before this instant; this
     /// instant if `step` is zero.
     pub const fn next_multiple_of(self, step: Duration) -> Self {
@@ -218,7 +223,8 @@ mod tests {
             assert!(later > now && later < Instant::MAX);
             assert_eq!(later - now, Duration::from_ns(5));
             assert_eq!(later - Duration::from_ns(5), now);
-            assert_eq!(later.ps_since(now), 5_000);
+            assert_eq!((later.ps_since(now), later.ns_since(now)), (5_000, 5));
+            assert_eq!((later.ns_since(Instant::ZERO), now.ns_since(later)), (start + 5, 0));
             let step = Duration::from_ns(7);
             assert_eq!(now.next_multiple_of(step), Instant::from_ns(start.next_multiple_of(7)));
         }

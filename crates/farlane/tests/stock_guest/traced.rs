@@ -61,12 +61,12 @@ impl Traces {
         let done = run.analyse(|found, _| {
             let Finding::Event(Event::Command(command)) = found else { return };
             let legs = path(run, &command);
-            if let Some(total) = command.duration() {
+            if let Some(total) = command.duration_ns() {
                 let intervals = commands::intervals::split(&command);
                 let sum: u64 = intervals.iter().map(|interval| interval.ns).sum();
-                assert_eq!(sum, total.as_ns(), "{command:#?}");
+                assert_eq!(sum, total, "{command:#?}");
                 let stages: u64 = legs.iter().map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum();
-                assert_eq!(stages, total.as_ns(), "{command:#?}");
+                assert_eq!(stages, total, "{command:#?}");
             }
             statistics.add(&command, &legs);
             commands.push(*command);

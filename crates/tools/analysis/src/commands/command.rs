@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use wire::nvme::{self, Status, opcode};
 use wire::trace::PayloadKey;
-use wire::{Bdf, Duration, Instant};
+use wire::{Bdf, Instant};
 
 /// Direction and length of a command's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -226,10 +226,11 @@ impl Command {
         self.status.map(number)
     }
 
-    /// Returns the time from the start of the submission doorbell, or of the first push in front of
-    /// it, to the start of the head doorbell; `None` if there was no head doorbell.
-    pub fn duration(&self) -> Option<Duration> {
-        self.end.map(|end| end.since(self.start))
+    /// Returns the nanoseconds from the start of the submission doorbell, or of the first push in
+    /// front of it, to the start of the head doorbell; `None` if there was no head doorbell. An
+    /// Asynchronous Event Request may take years, more than a [`wire::Duration`] holds.
+    pub fn duration_ns(&self) -> Option<u64> {
+        self.end.map(|end| end.ns_since(self.start))
     }
 
     /// Returns whether the drive completed the command but the host never wrote the head doorbell

@@ -53,8 +53,8 @@ impl Segment {
 /// Returns the intervals of the command with the median duration; empty without finished commands.
 /// The sum of the intervals is this duration.
 pub fn median(commands: &[Command]) -> Vec<Segment> {
-    let mut order: Vec<&Command> = commands.iter().filter(|c| c.duration().is_some()).collect();
-    order.sort_by_key(|command| command.duration());
+    let mut order: Vec<&Command> = commands.iter().filter(|c| c.duration_ns().is_some()).collect();
+    order.sort_by_key(|command| command.duration_ns());
     order.get(order.len() / 2).map_or_else(Vec::new, |command| split(command))
 }
 
@@ -83,7 +83,7 @@ pub fn split(command: &Command) -> Vec<Segment> {
     let rest = [(TO_INTERRUPT, last(StepKind::MsiX)), (TO_HEAD, end)];
     let all = begin.into_iter().chain(middle).chain(rest);
     // Differences of whole nanoseconds since the start have an exact sum.
-    let ns = |at: Instant| at.since(command.start).as_ns();
+    let ns = |at: Instant| at.ns_since(command.start);
     let mut before = command.start;
     let mut intervals = Vec::new();
     for (name, step) in all {

@@ -95,7 +95,7 @@ pub struct Transaction {
 impl From<&Command> for Transaction {
     fn from(command: &Command) -> Self {
         let steps = command.steps.iter().map(|step| Step {
-            t_ns: step.at.since(command.start).as_ns(),
+            t_ns: step.at.ns_since(command.start),
             step: step.kind,
             direction: step.direction,
             tlp: step.tlp,
@@ -114,7 +114,7 @@ impl From<&Command> for Transaction {
             slba: command.slba(),
             blocks: command.blocks(),
             status: command.status_number(),
-            duration_ns: command.duration().map(|duration| duration.as_ns()),
+            duration_ns: command.duration_ns(),
             data_unrecorded: command.unrecorded,
             data_hash: command.data_hash().map(|hash| format!("{hash:016x}")),
             pushed: command.push.pushed,

@@ -153,7 +153,7 @@ fn repeated(indent: usize, units: usize, tlps: usize, bytes: u32) -> String {
 }
 
 fn ns(at: Instant, start: Instant) -> u64 {
-    at.since(start).as_ns()
+    at.ns_since(start)
 }
 
 /// Groups requests with their completions. A posted request is alone.
@@ -227,7 +227,7 @@ fn headline(command: &Command) -> String {
         None => "no completion".to_owned(),
         Some(status) => status.code.to_string(),
     };
-    let took = command.duration().map(|took| format!(" in {} us", micros(took.as_ns())));
+    let took = command.duration_ns().map(|took| format!(" in {} us", micros(took)));
     out += &format!(": {status}{}\n", took.unwrap_or_default());
     out += &format!("  {}; --> from the host, <-- from the drive\n", command.place());
     for text in command.push_texts() {

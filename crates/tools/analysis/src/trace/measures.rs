@@ -109,7 +109,7 @@ pub const ALL: [Measure; COUNT] = {
 /// parts without records.
 pub fn values(command: &Command, path: &[Leg]) -> [Option<u64>; COUNT] {
     let mut values = [None; COUNT];
-    values[0] = command.duration().map(|total| total.as_ns());
+    values[0] = command.duration_ns();
     for interval in intervals::split(command) {
         let place = intervals::ALL.iter().position(|name| *name == interval.name);
         values[SEGMENTS + place.expect("one of them")] = Some(interval.ns);

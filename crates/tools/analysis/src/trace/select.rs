@@ -130,7 +130,7 @@ impl Selection {
             Opcode::Number(number) => *number == command.entry.opcode,
             Opcode::Name(name) => *name == plain(&command.name()),
         };
-        let slower = |least: u64| command.duration().is_some_and(|total| total.as_ns() > least);
+        let slower = |least: u64| command.duration_ns().is_some_and(|total| total > least);
         let failed = || command.status.is_none_or(|status| !status.is_success());
         let last = command.steps.last().map_or(command.start, |step| step.at);
         span(&self.command, Some(number), 1)

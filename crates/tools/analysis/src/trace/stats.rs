@@ -157,8 +157,8 @@ impl Statistics {
         group.from_push.commands += u64::from(answered > 0);
         group.from_push.bytes += answered;
         group.from_push.pushed_bytes += command.push.pushed.sum();
-        let Some(total) = command.duration() else { return name };
-        group.latency.record(total);
+        let Some(total) = command.duration_ns() else { return name };
+        group.latency.record(Duration::from_ns(total));
         group.tlps.record(command.traffic.tlps(), 1);
         group.bytes.record(command.traffic.bytes(), 1);
         for Segment { name, ns } in intervals::split(command) {

@@ -13,7 +13,6 @@ use report::{
     round_time, time,
 };
 use std::collections::BTreeMap;
-use wire::Duration;
 
 /// Maximum number of types with pictures of their own, and of lines in the common plot.
 const MOST_TYPES: usize = 4;
@@ -252,7 +251,7 @@ fn stack(
         let value = |part: &String| {
             split.iter().filter(|(name, _)| name == part).map(|(_, ns)| ns).sum::<u64>()
         };
-        let total = command.duration().map_or(0, Duration::as_ns);
+        let total = command.duration_ns().unwrap_or(0);
         Bar {
             name: (*rank).to_owned(),
             total: time(total as f64),

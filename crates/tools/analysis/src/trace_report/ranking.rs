@@ -37,14 +37,14 @@ pub struct Ranking {
 impl Ranking {
     /// Adds a command.
     pub fn add(&mut self, number: u64, command: &Command) {
-        let Some(total) = command.duration() else { return };
+        let Some(ns) = command.duration_ns() else { return };
         let name = kind(command);
         if self.types.len() >= MOST_KINDS && !self.types.contains_key(&name) {
             return;
         }
         let statistics = self.types.entry(name).or_default();
         statistics.io |= !command.is_admin();
-        let (ns, start_ns) = (total.as_ns(), command.start.as_ns());
+        let start_ns = command.start.as_ns();
         statistics.spans.push(Span { ns, number, start_ns });
     }
 

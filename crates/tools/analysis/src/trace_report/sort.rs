@@ -32,7 +32,7 @@ impl Key {
     fn value(self, command: &Command) -> u64 {
         match self {
             Self::End => 0,
-            Self::Duration => command.duration().map_or(0, |total| total.as_ns()),
+            Self::Duration => command.duration_ns().unwrap_or(0),
             Self::Bytes => command.moved,
             Self::Tlps => command.traffic.tlps(),
         }

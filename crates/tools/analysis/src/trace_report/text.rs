@@ -7,7 +7,6 @@ use crate::commands::view::{self, Options};
 use crate::trace::{Anomalies, Run, by_part, by_stage, listed};
 use report::span::micros;
 use std::io::{self, Write};
-use wire::Duration;
 use wire::trace::NodeRole;
 
 /// Writes the whole text.
@@ -71,10 +70,10 @@ fn nodes(run: &Run) -> String {
     let mut out = String::new();
     for (number, node) in run.nodes.iter().enumerate() {
         let (first, last) = node.index.span.unwrap_or_default();
-        let span = Duration::from_ns(last - first);
+        let span = micros(last - first);
         let port = if node.file.header.role == NodeRole::Host { "root port" } else { "function" };
         out += &format!(
-            "{:<7} {}: {span}, {} TLPs at the {port}, {} frames\n",
+            "{:<7} {}: {span}us, {} TLPs at the {port}, {} frames\n",
             node.file.header.role,
             node.file.path.display(),
             node.index.tlps(),
@@ -125,7 +124,7 @@ const HEAD: &str = "       #      start us    total us  drive   queue:cid comman
 /// Formats a command as one line; `!` marks a problem.
 fn line(shown: &Shown, anomalies: &Anomalies) -> String {
     let command = &shown.command;
-    let total = command.duration().map_or("-".into(), |total| micros(total.as_ns()));
+    let total = command.duration_ns().map_or("-".into(), micros);
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |v| v.to_string());
     let (mark, problem) = problem(command, anomalies);
     let pushed = command.answered_from_push();

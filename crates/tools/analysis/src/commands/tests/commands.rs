@@ -3,6 +3,7 @@
 use super::testbed::{DRIVE, Drive, GAP, Testbed, io};
 use crate::commands::{
     AnalyserCounters, AnalyserSettings, Command, Direction, HostRequestKind, StepKind, Transfer,
+    intervals,
 };
 use bytes::Bytes;
 use wire::nvme::{SglDescriptor, SglKind};
@@ -84,10 +85,30 @@ fn a_read_has_all_its_tlps() {
     );
     assert_eq!((command.queue, command.name().as_ref()), (1, "Read"));
     assert_eq!((command.slba(), command.blocks()), (Some(2048), Some(8)));
-    assert_eq!(command.duration(), Some(Duration::from_ns(2100)));
+    assert_eq!(command.duration_ns(), Some(2100));
     assert_eq!(command.data, Some(pattern(4096)));
     assert!(command.status.unwrap().is_success() && command.is_whole());
     explained(&testbed);
+}
+
+#[test]
+fn a_command_of_ten_years_has_exact_times() {
+    const DAYS: u64 = 3_652;
+    let (mut testbed, mut drive) = testbed();
+    let mut read = |days| {
+        testbed.begin(&mut drive, 1, &[io(2, 7, 0, 8, 0x10_0000, 0)]);
+        (0..days).for_each(|_| testbed.now += Duration::from_ms(86_400_000));
+        testbed.write_host(&drive, 0x10_0000, &pattern(4096));
+        testbed.end(&mut drive, 1, 7, 0);
+        let command = testbed.commands.pop().unwrap();
+        let ns = intervals::split(&command).iter().map(|interval| interval.ns).collect::<Vec<_>>();
+        (command.duration_ns().unwrap(), ns)
+    };
+    let (short, _) = read(0);
+    let (long, parts) = read(DAYS);
+    assert_eq!(long, short + DAYS * 86_400_000_000_000);
+    assert_eq!(parts.iter().sum::<u64>(), long);
+    assert!(parts.iter().all(|ns| *ns > 0), "{parts:?}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Chart {
         let columns = layout::columns(points().map(|point| point.location));
         let (title, subtitle) = titles(command);
         let footer = footer(run, command);
-        let total = command.duration().map(|total| total.as_ns() as i64);
+        let total = command.duration_ns().map(|total| total as i64);
         let gates = Vec::new();
         let media = media(run, command, start);
         Self { title, subtitle, footer, columns, groups, bands, gates, media, first, last, total }
@@ -173,7 +173,7 @@ fn titles(command: &Command) -> (String, String) {
     if bytes > 0 {
         title += &format!(", {}", size(bytes));
     }
-    let total = command.duration().map(|total| format!("{} us", micros(total.as_ns())));
+    let total = command.duration_ns().map(|total| format!("{} us", micros(total)));
     title += &format!(": {}", total.unwrap_or_else(|| "not finished".to_owned()));
     let status = command.status.map(|status| status.code.to_string());
     let status = status.unwrap_or_else(|| "no completion entry".to_owned());

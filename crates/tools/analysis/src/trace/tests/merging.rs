@@ -77,7 +77,7 @@ fn stages_add_up_to_the_command() {
     let run = traces().run();
     for command in commands(&run).0 {
         let legs = path(&run, &command);
-        let total = command.duration().unwrap().as_ns();
+        let total = command.duration_ns().unwrap();
         let sum: u64 = by_stage(&legs).iter().map(|(_, ns)| ns).sum();
         assert_eq!(sum, total, "{}", command.name());
         assert_eq!(legs.first().unwrap().from_ns, command.start.as_ns() as i64);
@@ -101,7 +101,7 @@ fn stages_of_a_device_alone_add_up_too() {
     for command in commands(&run).0 {
         let stages = by_stage(&path(&run, &command));
         let sum: u64 = stages.iter().map(|(_, ns)| ns).sum();
-        assert_eq!(sum, command.duration().unwrap().as_ns(), "{stages:?}");
+        assert_eq!(sum, command.duration_ns().unwrap(), "{stages:?}");
     }
 }
 

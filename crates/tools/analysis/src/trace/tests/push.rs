@@ -159,7 +159,7 @@ fn the_time_of_a_pushed_command_has_no_fetch_in_it() {
         let kinds: Vec<_> = command.steps.iter().map(|step| step.kind).collect();
         assert_eq!(kinds[0], StepKind::Push);
         assert!(!kinds.contains(&StepKind::SqeFetch) && !kinds.contains(&StepKind::DataRead));
-        let total = command.duration().unwrap().as_ns();
+        let total = command.duration_ns().unwrap();
         let intervals = crate::commands::intervals::split(command);
         assert_eq!(intervals.iter().map(|interval| interval.ns).sum::<u64>(), total);
         let names: Vec<_> = intervals.iter().map(|interval| interval.name).collect();

@@ -75,7 +75,7 @@ fn agrees(traced: &Traced) {
 /// Returns by how many nanoseconds each command takes longer in the report than in the trace. The
 /// trace ends at the start of the head doorbell, the report at its acknowledgement.
 fn report_exceeds_trace(Traced { report, commands, .. }: &Traced) -> u64 {
-    let times: Vec<u64> = commands.iter().filter_map(|c| Some(c.duration()?.as_ns())).collect();
+    let times: Vec<u64> = commands.iter().filter_map(|c| Some(c.duration_ns()?)).collect();
     let host = &report.hosts[0].root_port;
     assert_eq!(times.len() as u64, host.count());
     let more = host.summary().min_ns - times.iter().min().unwrap();
@@ -119,10 +119,7 @@ fn trace_of_nvme_tsn_over_tcp_can_be_read_again() {
     assert_eq!(run.uncertainty_ns(1), 0);
     for command in commands {
         let stages = by_stage(&path(run, command));
-        assert_eq!(
-            stages.iter().map(|(_, ns)| ns).sum::<u64>(),
-            command.duration().unwrap().as_ns()
-        );
+        assert_eq!(stages.iter().map(|(_, ns)| ns).sum::<u64>(), command.duration_ns().unwrap());
     }
     assert!(anomalies.unexplained.is_empty(), "{:?}", anomalies.unexplained.keys());
 }
