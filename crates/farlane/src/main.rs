@@ -32,7 +32,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
     Ended, bench, calibrate, compare, demo, device, drive, host, io, key, latency, live, move_to,
-    ping, reproduce, sim, switch, trace, tsn,
+    ping, reproduce, sim, switch, trace, tsn, work,
 };
 use std::process::ExitCode;
 
@@ -71,6 +71,7 @@ enum Command {
     Move(move_to::Args),
     Ping(ping::Args),
     Sim(sim::Args),
+    Work(work::Args),
     Live(live::Args),
     Compare(compare::Args),
     Calibrate(calibrate::Args),
@@ -119,6 +120,7 @@ fn program() -> ExitCode {
         Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),
         Command::Sim(args) => sim::run(&args).map(ended),
+        Command::Work(args) => work::run(&args).map(ended),
         Command::Live(args) => live::run(&args).map(ended),
         Command::Compare(args) => compare::run(&args).map(ended),
         Command::Calibrate(args) => calibrate::run(&args),

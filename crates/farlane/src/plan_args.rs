@@ -6,7 +6,7 @@ use plan::run::tables::TableFolders;
 use plan::run::text_with_settings;
 use plan::{KeyError, Origin, Plan, Planned};
 use report::Failure;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A plan and changes of its keys.
 #[derive(Args, Clone, Debug)]
@@ -23,6 +23,11 @@ impl PlanArgs {
     /// The plan's file, as given.
     pub fn name(&self) -> String {
         self.plan.display().to_string()
+    }
+
+    /// The plan's file, and the settings.
+    pub fn source(&self) -> (&Path, &[String]) {
+        (&self.plan, &self.set)
     }
 
     /// Reads the plan. A mistake in an option ends the process.

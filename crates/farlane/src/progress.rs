@@ -25,6 +25,14 @@ impl Progress {
         }
     }
 
+    /// Replaces the line, or clears it.
+    pub fn state(&mut self, activity: Option<&str>) {
+        match activity {
+            Some(activity) => self.show(activity),
+            None => self.done(),
+        }
+    }
+
     /// Clears the line.
     pub fn done(&mut self) {
         if std::mem::take(&mut self.shown) {

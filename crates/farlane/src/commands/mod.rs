@@ -20,6 +20,7 @@ pub mod sim;
 pub mod switch;
 pub mod trace;
 pub mod tsn;
+pub mod work;
 
 pub(crate) use report::document::{Ended, INTERRUPTED, finish_with_data, json, rounded};
 use report::{Failure, Outcome};

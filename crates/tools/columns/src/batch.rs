@@ -24,18 +24,68 @@ pub struct Batch {
     rows: usize,
 }
 
-/// The cells of a column.
+/// The cells of a column, as Apache Arrow lays them out.
 #[derive(Clone, Debug)]
-pub(crate) enum Cells {
+pub enum Cells {
     /// Numbers. Values of [`Kind::Unsigned`] are stored with the same 64 bits.
     Numbers(Vec<i64>),
-    Optional(Vec<Option<u64>>),
+    /// Numbers, some of which are missing.
+    Optional(Optionals),
+    /// Texts.
     Texts(Texts),
+}
+
+/// Numbers, some of which are missing.
+#[derive(Clone, Debug, Default)]
+pub struct Optionals {
+    /// The 64 bits of each number; 0 for a missing number.
+    pub numbers: Vec<i64>,
+    /// A bit by row, least significant bit first: 1 for a number, 0 for a missing one (Arrow
+    /// Columnar Format, "Validity bitmaps").
+    pub present: Vec<u8>,
+}
+
+impl Cells {
+    /// Creates a column without cells.
+    pub(crate) fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Unsigned | Kind::Signed => Self::Numbers(Vec::new()),
+            Kind::Optional => Self::Optional(Optionals::default()),
+            Kind::Text => Self::Texts(Texts::default()),
+        }
+    }
+}
+
+impl Optionals {
+    /// Adds a cell.
+    pub(crate) fn push(&mut self, number: Option<u64>) {
+        let row = self.numbers.len();
+        if row.is_multiple_of(8) {
+            self.present.push(0);
+        }
+        self.present[row / 8] |= u8::from(number.is_some()) << (row % 8);
+        self.numbers.push(number.unwrap_or(0) as i64);
+    }
+
+    /// Returns the cell of a row.
+    pub(crate) fn get(&self, row: usize) -> Option<u64> {
+        (self.present[row / 8] >> (row % 8) & 1 == 1).then_some(self.numbers[row] as u64)
+    }
+
+    /// Returns all cells.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Option<u64>> {
+        (0..self.numbers.len()).map(|row| self.get(row))
+    }
+
+    fn clear(&mut self) {
+        self.numbers.clear();
+        self.present.clear();
+    }
 }
 
 /// Texts. Each different text is stored once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Texts {
+pub struct Texts {
     /// The different texts, in the order of their first cells.
     pub words: Vec<String>,
     numbers: BTreeMap<String, u32>,
@@ -60,7 +110,7 @@ impl Texts {
         number
     }
 
-    fn push(&mut self, text: &str) {
+    pub(crate) fn push(&mut self, text: &str) {
         let number = self.number(text);
         self.cells.push(number);
     }
@@ -74,12 +124,13 @@ impl Texts {
 impl Batch {
     /// Creates a batch without rows.
     pub fn new(schema: Schema) -> Self {
-        let cells = |column: &crate::Column| match column.kind {
-            Kind::Unsigned | Kind::Signed => Cells::Numbers(Vec::new()),
-            Kind::Optional => Cells::Optional(Vec::new()),
-            Kind::Text => Cells::Texts(Texts::default()),
-        };
+        let cells = |column: &crate::Column| Cells::new(column.kind);
         Self { schema, columns: schema.iter().map(cells).collect(), rows: 0 }
+    }
+
+    /// Creates a batch of columns with this number of rows.
+    pub(crate) fn of(schema: Schema, columns: Vec<Cells>, rows: usize) -> Self {
+        Self { schema, columns, rows }
     }
 
     /// Adds a row with one cell per column.
@@ -112,7 +163,9 @@ impl Batch {
         for (cells, more) in self.columns.iter_mut().zip(&other.columns) {
             match (cells, more) {
                 (Cells::Numbers(cells), Cells::Numbers(more)) => cells.extend(more),
-                (Cells::Optional(cells), Cells::Optional(more)) => cells.extend(more),
+                (Cells::Optional(cells), Cells::Optional(more)) => {
+                    more.iter().for_each(|cell| cells.push(cell));
+                }
                 (Cells::Texts(cells), Cells::Texts(more)) => cells.append(more),
                 _ => unreachable!("columns of one schema"),
             }
@@ -151,12 +204,17 @@ impl Batch {
         &self.columns
     }
 
+    /// Returns the cells by column, without a copy.
+    pub fn into_columns(self) -> Vec<Cells> {
+        self.columns
+    }
+
     /// Returns the cell of a column in a row.
     pub(crate) fn value(&self, row: usize, column: usize) -> Value<'_> {
         match (&self.columns[column], self.schema[column].kind) {
             (Cells::Numbers(cells), Kind::Unsigned) => Value::Unsigned(cells[row] as u64),
             (Cells::Numbers(cells), _) => Value::Signed(cells[row]),
-            (Cells::Optional(cells), _) => Value::Optional(cells[row]),
+            (Cells::Optional(cells), _) => Value::Optional(cells.get(row)),
             (Cells::Texts(texts), _) => Value::Text(&texts.words[texts.cells[row] as usize]),
         }
     }

@@ -12,20 +12,23 @@
 //! - `parquet_file`: the Parquet format
 //! - `read`: rows of CSV and Parquet files
 //! - `rows`: files with one row per event, written by a thread
+//! - `table`: whole files in memory
 
 mod batch;
 mod csv;
 mod parquet_file;
 mod read;
 mod rows;
+mod table;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{Batch, Value};
+pub use batch::{Batch, Cells, Optionals, Texts, Value};
 pub use csv::Csv;
 pub use parquet_file::{Parquet, ROW_GROUP};
 pub use read::{RowIterator, Rows};
-pub use rows::{RowFiles, Targets};
+pub use rows::{RowFiles, RowTarget, Targets};
+pub use table::{Table, TableColumn, metadata};
 
 /// The type of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -124,7 +124,7 @@ fn write_column(column: &mut SerializedColumnWriter, cells: &Cells) -> Result<()
             column.typed::<Int64Type>().write_batch(numbers, None, None)?;
         }
         Cells::Optional(cells) => {
-            let numbers: Vec<i64> = cells.iter().flatten().map(|number| *number as i64).collect();
+            let numbers: Vec<i64> = cells.iter().flatten().map(|number| number as i64).collect();
             // Definition levels: 1 for a cell with a value, 0 for null.
             let levels: Vec<i16> = cells.iter().map(|cell| cell.is_some().into()).collect();
             column.typed::<Int64Type>().write_batch(&numbers, Some(&levels), None)?;

@@ -28,6 +28,28 @@ pub struct Targets<'a> {
     pub parquet: Option<&'a Target>,
 }
 
+/// Where the rows of a table go.
+#[derive(Debug)]
+pub enum RowTarget {
+    /// To files.
+    Files(RowFiles),
+    /// To memory.
+    Memory(Batch),
+}
+
+impl RowTarget {
+    /// Adds a row at this time.
+    ///
+    /// # Panics
+    /// If the cells do not match the schema.
+    pub fn push(&mut self, now: Instant, row: &[Value]) {
+        match self {
+            Self::Files(files) => files.push(now, row),
+            Self::Memory(batch) => batch.push(row),
+        }
+    }
+}
+
 /// Files that are being written. After the first error of a file, the file is abandoned and the
 /// measurement continues.
 #[derive(Debug)]

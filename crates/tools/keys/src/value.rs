@@ -56,6 +56,11 @@ pub struct KeyError {
 const SHOWN: usize = 20;
 
 impl KeyError {
+    /// Returns the place of the mistake that the text shows first.
+    pub fn first(&self) -> &Origin {
+        self.others.keys().chain([&self.origin]).min().unwrap_or(&self.origin)
+    }
+
     /// Combines two mistakes and their further mistakes. Each place has only one mistake, because
     /// many stations can read one table.
     #[must_use]

@@ -11,9 +11,11 @@
 //! - `section`: one part of the results: text, tables, plots
 //! - `row`: a published figure next to a simulated one
 //! - `lab`: access to the simulations before they run
+//! - `document`: the results of a publication as a document
 
 #[cfg(test)]
 mod described;
+mod document;
 pub mod expether;
 mod lab;
 pub mod nvme_tsn;
@@ -23,6 +25,7 @@ mod section;
 pub mod tsn_ports;
 pub mod tsn_vm;
 
+pub use document::{Checks, Part, Reproduce, Reproduction, Rows, reproduce};
 pub use lab::{Lab, Simulation, unchanged};
 pub use row::{Changed, Figure, Row};
 use row::{error_percent, percent};

@@ -3,6 +3,7 @@
 use super::tables::ROOT;
 use keys::allowed::find;
 use keys::{Allowed, Entry, Kind, Value};
+use std::path::PathBuf;
 
 /// Returns a plan as TOML. Paths of files become absolute. Comments are lost.
 pub fn toml(plan: &Value) -> String {
@@ -26,6 +27,29 @@ fn table(out: &mut String, path: &str, allowed: Option<Allowed>, entries: &[Entr
         let dot = if path.is_empty() { "" } else { "." };
         let path = format!("{path}{dot}{}", key(&entry.key));
         table(out, &path, inner(allowed, entry), entry.value.entries().unwrap_or_default());
+    }
+}
+
+/// Returns the files that a plan reads, in its order: not those of `[record]`, which it writes.
+pub fn files(plan: &Value) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let entries = plan.entries().unwrap_or_default().iter();
+    for entry in entries.filter(|entry| entry.key != "record") {
+        collect(&mut all, inner(Some(Allowed::Table(ROOT)), entry), &entry.value);
+    }
+    all
+}
+
+fn collect(all: &mut Vec<PathBuf>, allowed: Option<Allowed>, value: &Value) {
+    match (&value.kind, allowed) {
+        (Kind::Text(file), Some(Allowed::File | Allowed::Files)) => {
+            all.push(value.origin.path(file));
+        }
+        (Kind::List(items), _) => items.iter().for_each(|item| collect(all, allowed, item)),
+        (Kind::Table(entries), _) => {
+            entries.iter().for_each(|entry| collect(all, inner(allowed, entry), &entry.value));
+        }
+        _ => {}
     }
 }
 

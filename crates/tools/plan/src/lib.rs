@@ -133,7 +133,7 @@ use sim::measure::Summary;
 use sim::network::CableEnd;
 use sim::world::TunnelLink;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switch::congestion::Config as Congestion;
 use tables::ROOT;
@@ -272,6 +272,11 @@ impl Plan {
     /// absolute.
     pub fn dump(&self) -> String {
         dump::toml(&self.value)
+    }
+
+    /// Returns the files that the plan reads, apart from those that its text contains.
+    pub fn files(&self) -> Vec<PathBuf> {
+        dump::files(&self.value)
     }
 
     /// Builds the simulation of the plan.

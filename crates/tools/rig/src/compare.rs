@@ -9,7 +9,7 @@ use live::Stop;
 use load::{Console, TraceFile, TraceTarget};
 use plan::Planned;
 use plan::run::document::{SimLatency, SimReport};
-use plan::run::phases::words;
+use plan::run::phases::{pairs, words};
 use plan::run::tables::{RowOrigin, Tables};
 use plan::run::{LiveResults, RunError, RunOptions, Seeds, Watch};
 use plan::simulate::limits::Assumptions;
@@ -207,7 +207,7 @@ impl Comparison<'_> {
 impl Case {
     /// Returns the settings, such as `link.rate=1G drive.mps=256`.
     pub fn words(&self) -> String {
-        words("", &self.set)
+        words("", pairs(&self.set))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::compare::{Case, CaseRounds, Figures, Rounds};
 use analysis::trace::MeasureKind;
 use plan::Machine;
-use plan::run::phases::words;
+use plan::run::phases::{pairs, words};
 use report::document::{INTERRUPTED, finish_with_data, rounded};
 use report::{Align, Column, Page, Table, time};
 use schemars::JsonSchema;
@@ -290,7 +290,7 @@ impl CompareCase {
     /// Returns the settings in words.
     pub fn heading(&self) -> String {
         let set: Vec<_> = self.set.clone().into_iter().collect();
-        if set.is_empty() { "plan".to_owned() } else { words("", &set) }
+        if set.is_empty() { "plan".to_owned() } else { words("", pairs(&set)) }
     }
 
     fn stage_table(&self) -> Table {

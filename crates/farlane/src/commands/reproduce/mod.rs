@@ -1,25 +1,20 @@
 //! `farlane reproduce`: simulates published experiments.
 
-pub(super) mod expether;
-pub(super) mod nvme_tsn;
 mod plans;
 #[cfg(test)]
 mod tests;
-mod tsn_ports;
-mod tsn_vm;
 
 use super::{Outcome, json};
 use crate::output::{assign_stdout, wrong_usage};
 use crate::progress::Progress;
-use clap::{Subcommand, ValueEnum};
-use papers::tsn_ports::{self as ports, Check};
-use papers::{Changed, Lab, Row, Section};
+use clap::Subcommand;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use papers::{Changed, Checks, Lab, Part, Reproduction, Rows, Section};
+use papers::{expether, nvme_tsn, tsn_ports, tsn_vm};
 use plans::Simulations;
 use report::document::WRITTEN_BY;
 use report::target::Target;
 use report::{Failure, Page};
-use schemars::JsonSchema;
-use serde::Serialize;
 use std::path::PathBuf;
 
 /// Simulate a published experiment and compare the figures
@@ -62,9 +57,9 @@ enum Publication {
 
 /// Parts to run, outputs, plans and settings.
 #[derive(clap::Args, Debug)]
-struct Options<P: ValueEnum + Send + Sync + 'static> {
+struct Options<P: Part> {
     /// Run only these parts
-    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = part::<P>())]
     only: Vec<P>,
     /// Print one JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
@@ -85,98 +80,46 @@ struct Options<P: ValueEnum + Send + Sync + 'static> {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     match &args.publication {
-        Publication::NvmeTsn(options) => nvme_tsn::run(options),
-        Publication::Expether(options) => expether::run(options),
-        Publication::TsnPorts(options) => tsn_ports::run(options),
-        Publication::TsnVm(options) => tsn_vm::run(options),
+        Publication::NvmeTsn(options) => options.run().map(drop),
+        Publication::Expether(options) => options.run().map(drop),
+        Publication::TsnPorts(options) => checked(&options.run()?),
+        Publication::TsnVm(options) => checked(&options.run()?),
     }
 }
 
-/// Figures and their expected values, of the parts that ran.
-#[derive(Default, JsonSchema, Serialize)]
-pub struct Checks {
-    /// One element per figure, in the order of the cases.
-    checks: Vec<Check>,
-}
-
-/// Results that contain a comparison with published figures.
-trait Rows {
-    type Row: Row + Clone + Serialize;
-
-    /// Returns the rows of the parts that ran.
-    fn rows(&self) -> &[Self::Row];
-}
-
-impl Rows for Checks {
-    type Row = Check;
-
-    fn rows(&self) -> &[Check] {
-        &self.checks
+/// Fails if a figure differs from its expected value.
+fn checked(results: &Checks) -> Outcome {
+    match results.checks.iter().filter(|check| !check.holds).count() {
+        0 => Ok(()),
+        failed => Err(Failure(format!("{failed} figures differ from their expected values"))),
     }
 }
 
-/// Version of the document.
-const SCHEMA: u32 = 1;
-
-/// A reproduced publication. Simulated figures are the same on any machine. Parts that `--only`
-/// leaves out have no key.
-#[derive(JsonSchema, Serialize)]
-#[schemars(rename = "Reproduction")]
-pub struct Reproduction<R, T> {
-    /// Version of the document: 1.
-    #[schemars(extend("const" = 1))]
-    schema: u32,
-    /// Title and authors of the publication.
-    source: String,
-    #[serde(flatten)]
-    results: R,
-    /// Only with `--set`: the settings, which differ from the publication's.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    set: Vec<String>,
-    /// Only with `--set`: the figures with the publication's settings and with those of `set`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    changed: Option<Vec<Changed<T>>>,
-}
-
-/// A publication.
-struct Source<'a, P> {
-    name: &'a str,
-    citation: String,
-    /// Parts with published figures: the parts of `--plan` and `--set`.
-    published: &'a [P],
-    /// Returns the section of a figure.
-    section: &'a dyn Fn(&str) -> String,
-}
-
-impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
+impl<P: Part> Options<P> {
     /// Runs the requested parts of a publication, all if none is named, and prints their results.
-    fn run<R: Default + Serialize + Rows>(
-        &self,
-        source: &Source<P>,
-        simulate: impl Fn(&P, &mut R, Lab) -> Result<Vec<Section>, Failure>,
-    ) -> Result<R, Failure> {
+    fn run(&self) -> Result<P::Results, Failure> {
         let Self { json: as_json, html, plan, set, .. } = self;
-        let parts = self.parts(source.published);
+        let (parts, citation) = (self.parts(), P::citation());
         assign_stdout(*as_json, &[("--html", html.as_ref())]);
-        let mut page = Page::new(&format!("farlane reproduce {}", source.name));
-        page.text(&format!("{}: published and simulated.", source.citation));
+        let mut page = Page::new(&format!("farlane reproduce {}", P::PUBLICATION));
+        page.text(&format!("{citation}: published and simulated."));
         let mut progress = Progress::new();
-        let mut run = |results: &mut R, lab: Lab, show: &mut dyn FnMut(Section)| {
+        let mut run = |results: &mut P::Results, lab: Lab, show: &mut dyn FnMut(Section)| {
             for part in &parts {
                 progress.show(&format!("simulating: {}", name_of(part)));
-                let sections = simulate(part, results, lab)?;
+                let sections = part.simulate(results, lab)?;
                 progress.done();
                 sections.into_iter().for_each(&mut *show);
             }
             Ok::<_, Failure>(())
         };
-        let (mut results, mut after) = (R::default(), R::default());
+        let (mut results, mut after) = (P::Results::default(), P::Results::default());
         // Simulations with settings are first: a mistake is found early.
         if !set.is_empty() {
             run(&mut after, &|simulation| plans::changed(&simulation, set), &mut |_| {})?;
         }
         if !as_json {
-            println!("{}\n", source.citation);
+            println!("{citation}\n");
         }
         let simulations = Simulations::default();
         let mut show = |section: Section| {
@@ -187,13 +130,12 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         };
         run(&mut results, &|simulation| Ok(simulations.keep(simulation)), &mut show)?;
         if let Some(folder) = plan {
-            let cite = |row: &str| format!("{}, {}", source.citation, (source.section)(row));
+            let cite = |row: &str| format!("{citation}, {}", P::section(row));
             simulations.write(folder, results.rows(), cite)?;
         }
         let changed = (!set.is_empty()).then(|| Changed::all(results.rows(), after.rows()));
         changed.iter().for_each(|changed| show(Changed::section(changed, set)));
-        let (source, set) = (source.citation.clone(), set.clone());
-        let document = Reproduction { schema: SCHEMA, source, results, set, changed };
+        let document = Reproduction::new(citation, results, set.clone(), changed);
         let text = json(&document);
         if *as_json {
             println!("{text}");
@@ -202,20 +144,20 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
             page.details("JSON", &text);
             target.write(&page.finish(WRITTEN_BY))?;
         }
-        Ok(document.results)
+        Ok(document.into_results())
     }
 
-    /// Returns the parts to run. `published` have published figures.
-    fn parts(&self, published: &[P]) -> Vec<P> {
+    /// Returns the parts to run.
+    fn parts(&self) -> Vec<P> {
+        let published = P::PUBLISHED;
         let with_plans = self.plan.is_some() || !self.set.is_empty();
         let asked = |part: &P| match &self.only[..] {
             [] => !with_plans || published.contains(part),
             only => only.contains(part),
         };
-        let parts: Vec<P> =
-            P::value_variants().iter().filter(|part| asked(part)).cloned().collect();
+        let parts: Vec<P> = P::PARTS.iter().map(|(part, ..)| *part).filter(asked).collect();
         if with_plans && let Some(other) = parts.iter().find(|part| !published.contains(part)) {
-            let names: Vec<String> = published.iter().map(name_of).collect();
+            let names: Vec<_> = published.iter().map(name_of).collect();
             let (other, names) = (name_of(other), names.join(", "));
             wrong_usage::<()>(format!(
                 "--only {other}: with --plan or --set, expected a part with published figures: \
@@ -224,38 +166,16 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         }
         parts
     }
+}
 
-    /// [`run`](Self::run) with expected figures. Fails if a figure differs from its expected value.
-    fn run_checks(
-        &self,
-        name: &str,
-        published: &ports::Published,
-        simulate: impl Fn(&P, Lab) -> Result<(Vec<Check>, Vec<Section>), Failure>,
-    ) -> Outcome {
-        let section = |row: &str| {
-            let case = row.split('.').next().unwrap_or_default();
-            let data = published.cases.iter().find(|data| data.name == case);
-            data.map_or_else(String::new, |data| format!("{}: {}", data.title, data.source))
-        };
-        let source = Source {
-            name,
-            citation: published.title.clone(),
-            published: P::value_variants(),
-            section: &section,
-        };
-        let results = self.run(&source, |part, results: &mut Checks, lab| {
-            let (checks, sections) = simulate(part, lab)?;
-            results.checks.extend(checks);
-            Ok(sections)
-        })?;
-        match results.checks.iter().filter(|check| !check.holds).count() {
-            0 => Ok(()),
-            failed => Err(Failure(format!("{failed} figures differ from their expected values"))),
-        }
-    }
+/// The parser of `--only`.
+fn part<P: Part>() -> impl TypedValueParser<Value = P> {
+    let values = P::PARTS.iter().map(|(_, name, help)| PossibleValue::new(*name).help(*help));
+    let find = |name: String| P::find(&name).expect("a possible value");
+    PossibleValuesParser::new(values).map(find)
 }
 
 /// Returns the name of a part.
-fn name_of<P: ValueEnum>(part: &P) -> String {
-    part.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+fn name_of<P: Part>(part: &P) -> &'static str {
+    P::PARTS.iter().find(|(own, ..)| own == part).map_or("", |(_, name, _)| name)
 }

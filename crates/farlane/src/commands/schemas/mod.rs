@@ -5,7 +5,7 @@
 mod help;
 mod page;
 
-use super::{bench, demo, drive, io, ping, reproduce, tsn};
+use super::{bench, demo, drive, io, ping, tsn};
 use plan::run::document;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -106,23 +106,23 @@ fn documents() -> Vec<Documented> {
             "`farlane bench congestion --json`",
         ),
         document::<rig::CompareDocument>("compare", "`farlane compare --json`"),
-        noted::<reproduce::Reproduction<reproduce::nvme_tsn::NvmeTsnResults, papers::Figure>>(
+        noted::<papers::Reproduction<papers::nvme_tsn::NvmeTsnResults, papers::Figure>>(
             "reproduce-nvme-tsn",
             "`farlane reproduce nvme-tsn --json`",
             "docs/experiments/nvme-tsn.md explains the figures.",
         ),
-        noted::<reproduce::Reproduction<reproduce::expether::ExpetherResults, papers::Figure>>(
+        noted::<papers::Reproduction<papers::expether::ExpetherResults, papers::Figure>>(
             "reproduce-expether",
             "`farlane reproduce expether --json`",
             "docs/experiments/expether.md explains the figures.",
         ),
-        noted::<reproduce::Reproduction<reproduce::Checks, papers::tsn_ports::Check>>(
+        noted::<papers::Reproduction<papers::Checks, papers::tsn_ports::Check>>(
             "reproduce-tsn-ports",
             "`farlane reproduce tsn-ports --json`",
             "docs/experiments/tsn-ports.md explains the cases. The exit status is 1 if a figure is \
              not as expected.",
         ),
-        noted::<reproduce::Reproduction<reproduce::Checks, papers::tsn_ports::Check>>(
+        noted::<papers::Reproduction<papers::Checks, papers::tsn_ports::Check>>(
             "reproduce-tsn-vm",
             "`farlane reproduce tsn-vm --json`",
             "The cases are statements of the article. docs/experiments/tsn-vm.md explains them. The \

@@ -7,11 +7,13 @@ use crate::output::{
 use crate::plan_args::{PlanArgs, TableArgs, built, refused};
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
-use plan::run::document::SimReport;
+use engines::{Engine, Launch};
+use plan::run::document::{SimReport, SweepDocument};
 use plan::run::phases;
-use plan::run::sweep::{Combinations, Sweep, SweepOptions};
+use plan::run::points::{Folder, Job};
+use plan::run::sweep::{Combinations, Grid, Sweep, SweepOptions};
 use plan::run::tables::TableFolders;
-use plan::run::{Resume, RunError, RunOptions, RunTables, Seeds, Shifts, Watch};
+use plan::run::{RunError, RunOptions, RunTables, Seeds, Shifts, Watch};
 use plan::simulate::OutputFiles;
 use plan::simulate::limits::{self, Assumptions, CompletionTimeout};
 use plan::simulate::timeline::Chosen;
@@ -20,9 +22,10 @@ use planning::bound::latency_bounds;
 use report::span;
 use report::target::Target;
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
-use wire::Instant;
+use wire::{Duration, Instant};
 
 /// Simulate a plan in virtual time: latencies, links, stages, requirements
 #[derive(clap::Args, Debug)]
@@ -71,18 +74,26 @@ pub struct Args {
     shift: Vec<String>,
     /// Search the worst phases: after a third of the trials, move starts and clocks towards the
     /// worst of each host and stream. Compares with the guaranteed latencies
-    #[arg(long, requires = "phases", conflicts_with = "resume")]
+    #[arg(long, requires = "phases")]
     search: bool,
     /// Simulate with several values of a key; repeatable, for every combination. Keys joined by +
     /// have the same value
     #[arg(long, value_name = "KEY[+KEY…]=VALUE,…")]
     sweep: Vec<Sweep>,
-    /// Append each finished simulation of a sweep to FILE. A further call with the same arguments
-    /// runs only the rest
-    #[arg(long, value_name = "FILE", requires = "sweep")]
-    resume: Option<PathBuf>,
+    /// Keep the results of each point of a sweep in the folder DIR as Parquet. A further call with
+    /// the same arguments runs only the rest. Machines that share DIR can take part
+    #[arg(long, value_name = "DIR", requires = "sweep", conflicts_with_all = ["csv", "parquet"])]
+    points: Option<PathBuf>,
+    /// What runs the points: local[,threads=N], ray[,address=HOST:PORT][,python=FILE], or
+    /// slurm[,tasks=N][,OPTION=VALUE]…, with options of sbatch
+    #[arg(long, value_name = "ENGINE", requires = "points", default_value = "local",
+          value_parser = Engine::from_str)]
+    engine: Engine,
+    /// Maximum time for a point. Points that take longer have failed
+    #[arg(long, value_name = "TIME", requires = "points", value_parser = span::time)]
+    point_timeout: Option<Duration>,
     /// Write also a table of the frames of streams: a row for each arrival
-    #[arg(long, requires = "folders", conflicts_with = "resume")]
+    #[arg(long, requires = "folders")]
     frames: bool,
     /// Write the plan without parameters, patterns and further files, with all options --set, and
     /// do not simulate. FILE - is standard output; FILE.dot and FILE.gv are graphs for Graphviz
@@ -115,10 +126,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     }
     let stop = stop_on_signals()?;
     let progress = RefCell::new(Progress::new());
-    let show = |state: Option<&str>| match state {
-        Some(state) => progress.borrow_mut().show(state),
-        None => progress.borrow_mut().done(),
-    };
+    let show = |state: Option<&str>| progress.borrow_mut().state(state);
     let watch = Watch { is_stopped: &|| stop.is_set(), progress: &show };
     let seeds = Seeds { first: args.seed, runs: args.runs };
     let shifts = args.phases.map(|trials| Shifts {
@@ -170,21 +178,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
 /// Begins the tables of --csv and --parquet.
 fn tables(args: &Args, text: &str) -> Result<Option<RunTables>, Failure> {
     let folders = TableFolders { frames: args.frames, ..args.tables.folders() };
-    RunTables::create(folders, text, args.resume.is_some())
-}
-
-/// Opens the file of --resume.
-fn resume(args: &Args, text: &str) -> Result<Option<Resume>, Failure> {
-    let Some(path) = &args.resume else { return Ok(None) };
-    let sweep: Vec<String> = args.sweep.iter().map(|sweep| format!("--sweep {sweep}")).collect();
-    let numbers = [("--seed", args.seed), ("--runs", args.runs), ("--phases", args.phases)];
-    let numbers = numbers.into_iter();
-    let mut options: Vec<String> =
-        numbers.filter_map(|(name, number)| Some(format!("{name} {}", number?))).collect();
-    if args.phases.is_some() {
-        options.push(format!("--shift {}", args.shift.join(",")));
-    }
-    Resume::open(path, text, (&sweep, options), |text| warning(text)).map(Some)
+    RunTables::create(folders, text)
 }
 
 /// Runs every combination. Returns whether all meet the plan's requirements.
@@ -195,32 +189,69 @@ fn sweep(
     watch: &Watch<'_>,
 ) -> Result<Ended, Failure> {
     let name = args.plan.name();
-    let mut sweep =
-        Combinations::new(plan, &args.sweep, seeds, shifts).map_err(|error| match error {
-            RunError::Plan(error) => refused(error),
-            RunError::Usage(why) => wrong_usage(why),
-            RunError::Failed(failed, _) => Failure(failed.why),
-        })?;
+    let grid = Grid::product(&args.sweep);
+    let (document, tables) = match &args.points {
+        Some(path) => (in_folder(args, path, plan, grid, (seeds, shifts), watch)?, None),
+        None => in_memory(args, plan, &grid, (seeds, shifts), watch)?,
+    };
+    match args.json {
+        true => println!("{}", json(&document)),
+        false => print!("{}", document.text()),
+    }
+    let html = args.html.as_ref();
+    let html = html.map_or(Ok(()), |target| target.write(&document.page(&name)));
+    tables.map_or(Ok(()), |tables| tables.finish()).and(html)?;
+    document.ended().map_err(|Failure(why)| Failure(format!("{name}: {why}")))
+}
+
+/// The error of a sweep that cannot begin.
+fn wrong(error: RunError) -> Failure {
+    match error {
+        RunError::Plan(error) => refused(error),
+        RunError::Usage(why) => wrong_usage(why),
+        RunError::Failed(failed, _) => Failure(failed.why),
+    }
+}
+
+/// Runs a sweep in the folder of --points.
+fn in_folder(
+    args: &Args,
+    path: &Path,
+    plan: &Plan,
+    grid: Grid,
+    (seeds, shifts): (&Seeds, Option<&Shifts>),
+    watch: &Watch<'_>,
+) -> Result<SweepDocument, Failure> {
+    let (file, settings) = args.plan.source();
+    let job = Job::new((file, plan, settings), grid, seeds, shifts).map_err(wrong)?;
+    let folder = Folder::create(path, job, &engines::machine())?;
+    let worker = [std::env::current_exe()?.display().to_string(), "work".into()];
+    let launch = Launch {
+        folder: &folder,
+        name: &args.plan.name(),
+        timeout: args.point_timeout,
+        worker: [&worker[..], &["--threads".into(), "1".into()]].concat(),
+    };
+    args.engine.run(&launch, watch)
+}
+
+/// Runs a sweep in memory. Returns its tables too.
+fn in_memory(
+    args: &Args,
+    plan: &Plan,
+    grid: &Grid,
+    (seeds, shifts): (&Seeds, Option<&Shifts>),
+    watch: &Watch<'_>,
+) -> Result<(SweepDocument, Option<RunTables>), Failure> {
+    let name = &args.plan.name();
+    let mut sweep = Combinations::new(plan, grid, seeds, shifts).map_err(wrong)?;
     if sweep.record() {
         note(format_args!("{name}: a sweep writes none of the files of [record]"));
     }
-    let text = args.plan.text(plan);
-    let resume = resume(args, &text)?;
-    let tables = tables(args, &text)?;
-    let options =
-        SweepOptions { name: &name, text: &text, tables: tables.as_ref(), resume: resume.as_ref() };
-    let document = sweep.run(&options, watch)?;
-    match args.json {
-        true => println!("{}", json(&document)),
-        false => print!("{}", sweep.text(&document)),
-    }
-    let html = args.html.as_ref();
-    let html = html.map_or(Ok(()), |target| target.write(&sweep.page(&name, &document)));
-    if tables.is_some() && resume.is_some() && document.interrupted {
-        warning("interrupted: the tables are written when the sweep is complete");
-    }
-    tables.map_or(Ok(()), |tables| tables.finish()).and(html)?;
-    Ok(document.ended())
+    let text = &args.plan.text(plan);
+    let tables = tables(args, text)?;
+    let options = SweepOptions { name, text, tables: tables.as_ref() };
+    Ok((sweep.run(&options, watch), tables))
 }
 
 /// The error of a run without results. Prints limits that may explain the error.

@@ -4,10 +4,7 @@ use crate::commands::{Ended, Failure, json};
 use crate::output::{assign_stdout, wrong_usage};
 use crate::plan_args::{PlanArgs, built};
 use crate::signals::stop_on_signals;
-use plan::{Plan, Planned};
-use planning::schedule::document::ScheduleReport;
-use planning::schedule::help::{self, Help};
-use planning::schedule::{Deadlines, Limits, Search, periodic, verify, windows};
+use planning::schedule::{Deadlines, Request};
 use report::target::Target;
 use std::time::Instant;
 use wire::Duration;
@@ -55,19 +52,9 @@ fn time(text: &str) -> Result<Duration, String> {
 fn deadlines(words: &[String]) -> Deadlines {
     let mut deadlines = Deadlines::default();
     for word in words {
-        let wrong = || -> ! {
-            wrong_usage(format!(
-                "invalid value '{word}' for --deadline: expected read=TIME or write=TIME, such as \
-                 read=300us"
-            ))
-        };
-        let Some((kind, value)) = word.split_once('=') else { wrong() };
-        let Ok(value) = value.parse() else { wrong() };
-        match kind {
-            "read" => deadlines.read = Some(value),
-            "write" => deadlines.write = Some(value),
-            _ => wrong(),
-        }
+        let (kind, time) = word.split_once('=').unwrap_or((word, ""));
+        let wrong = |why| wrong_usage(format!("invalid value '{word}' for --deadline: {why}"));
+        deadlines.set(kind, time).unwrap_or_else(wrong);
     }
     deadlines
 }
@@ -80,21 +67,22 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let planned = built(&plan)?;
     let name = args.plan.name();
     let stop = stop_on_signals()?;
-    let begin = Instant::now();
     let most = std::time::Duration::from_nanos(args.time.as_ns());
-    let is_over = || stop.is_set() || begin.elapsed() > most;
-    let limits = Limits { is_over: &is_over, grain: args.grain, entries: args.entries.into() };
-    let scheduled = match args.deadline.is_empty() {
-        true => {
-            let options = periodic::Options { limits, margin: args.clock_error, seed: 1 };
-            periodic::schedule(name.clone(), &plan, &planned, &options)
-        }
-        false => of_commands(args, deadlines, (&plan, &planned), &limits, &|| {
-            let begin = Instant::now();
-            let is_over = || stop.is_set() || begin.elapsed() > most / 4;
-            help::help(&plan, deadlines, &Limits { is_over: &is_over, ..limits })
-        }),
+    let timer = |parts| -> Box<dyn Fn() -> bool> {
+        let begin = Instant::now();
+        let stop = &stop;
+        Box::new(move || stop.is_set() || begin.elapsed() > most / parts)
     };
+    let request = Request {
+        deadlines,
+        timer: &timer,
+        grain: args.grain,
+        entries: args.entries.into(),
+        clock_error: args.clock_error,
+        trials: args.trials,
+        with_plan: args.output.is_some(),
+    };
+    let scheduled = request.run(name.clone(), &plan, &planned);
     let (report, scheduled) = scheduled.map_err(|why| Failure(format!("{name}: {why}")))?;
     if let (Some(target), Some(scheduled)) = (&args.output, scheduled) {
         target.write(&scheduled.dump())?;
@@ -104,28 +92,4 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         false => print!("{}", report.text()),
     }
     Ok(if report.feasible { Ended::Done } else { Ended::Missed })
-}
-
-/// Finds lists for commands. Returns the report, and with `--output` the plan with the lists.
-fn of_commands(
-    args: &Args,
-    deadlines: Deadlines,
-    (plan, planned): (&Plan, &Planned),
-    limits: &Limits<'_>,
-    help: &dyn Fn() -> Vec<Help>,
-) -> Result<(ScheduleReport, Option<Plan>), String> {
-    if planned.hosts.is_empty() {
-        return Err("the plan has no host, so no command has a deadline".to_owned());
-    }
-    let search = Search::new(planned, deadlines)?;
-    let before = search.before();
-    let found = search.run(limits);
-    let after = windows::apply(planned, &found.lists);
-    let scheduled = args.output.as_ref().map(|_| plan.with_schedule(planned, &after, &[]));
-    let scheduled = scheduled.transpose().map_err(|error| error.to_string())?;
-    let [simulated, after] = [planned, &after].map(|planned| verify::longest(planned, args.trials));
-    let help = if found.missed.is_empty() { Vec::new() } else { help() };
-    let (before, after) = ((&before, &simulated?), (&found, &after?));
-    let report = ScheduleReport::new(args.plan.name(), planned, before, after, &help);
-    Ok((report, scheduled.map(|(plan, _)| plan)))
 }

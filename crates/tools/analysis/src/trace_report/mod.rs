@@ -19,7 +19,7 @@ use crate::trace::rings::Rings;
 use crate::trace::{
     Anomalies, DriveTiming, Finding, Leg, Run, Selection, Statistics, chart, path, perfetto,
 };
-use columns::Targets;
+use columns::{Batch, Targets};
 use ranking::Ranking;
 use report::Failure;
 use report::target::Target;
@@ -121,6 +121,22 @@ impl Report {
             self.shown.first().ok_or_else(|| Failure("no command matches the filters".into()))?;
         Ok(chart::chart(&self.run, &shown.command))
     }
+}
+
+/// Reads a run. Returns a row for each command, with the columns of `farlane trace --csv`.
+///
+/// # Errors
+/// One line that names a file.
+pub fn command_rows(files: &[PathBuf]) -> Result<Batch, Failure> {
+    let run = Run::open(files)?;
+    let (mut rows, mut number) = (table::batch(), 0);
+    run.analyse(|found, _| {
+        if let Finding::Event(Event::Command(command)) = found {
+            number += 1;
+            table::push(&mut rows, number, &command, &path(&run, &command));
+        }
+    })?;
+    Ok(rows)
 }
 
 fn capture(run: &Run, capture: &Capture, target: &Target) -> Result<Written, Failure> {

@@ -3,7 +3,7 @@
 use crate::commands::Command;
 use crate::trace::Leg;
 use crate::trace::measures::{self, Measure, MeasureKind};
-use columns::{Column, RowFiles, Targets, Value};
+use columns::{Batch, Column, RowFiles, Targets, Value};
 use report::{Failure, Outcome};
 use wire::Instant;
 
@@ -58,28 +58,8 @@ impl Table {
 
     /// Adds a command with its number and its path.
     pub fn add(&mut self, number: u64, command: &Command, path: &[Leg]) {
-        let Command { device, queue, entry, .. } = command;
-        let (drive, opcode) = (device.to_string(), format!("{:#04x}", entry.opcode));
-        let name = command.name();
-        let mut row = vec![
-            Value::Unsigned(number),
-            Value::Text(&drive),
-            Value::Unsigned(u64::from(*queue)),
-            Value::Unsigned(u64::from(entry.cid)),
-            Value::Unsigned(u64::from(entry.nsid)),
-            Value::Text(&opcode),
-            Value::Text(&name),
-            Value::Optional(command.slba()),
-            Value::Optional(command.blocks().map(u64::from)),
-            Value::Unsigned(command.transfer.bytes()),
-            Value::Unsigned(command.moved),
-            Value::Optional(command.status_number().map(u64::from)),
-            Value::Unsigned(command.start.as_ns()),
-            Value::Optional(command.end.map(|end| end.as_ns())),
-        ];
-        row.extend(measures::values(command, path).map(Value::Optional));
         // A file needs no flush by time: batches fill up as fast as the trace is read.
-        self.0.push(Instant::ZERO, &row);
+        with_row(number, command, path, |row| self.0.push(Instant::ZERO, row));
     }
 
     /// Ends the files. The error names the incomplete files.
@@ -89,4 +69,38 @@ impl Table {
             ("farlane.clock", "of the node nearest to the host, from its start".to_owned()),
         ])
     }
+}
+
+/// Adds a row to a batch without rows or with earlier rows of this function.
+pub fn push(batch: &mut Batch, number: u64, command: &Command, path: &[Leg]) {
+    with_row(number, command, path, |row| batch.push(row));
+}
+
+/// Returns a batch for [`push`].
+pub fn batch() -> Batch {
+    Batch::new(&COLUMNS)
+}
+
+fn with_row(number: u64, command: &Command, path: &[Leg], push: impl FnOnce(&[Value<'_>])) {
+    let Command { device, queue, entry, .. } = command;
+    let (drive, opcode) = (device.to_string(), format!("{:#04x}", entry.opcode));
+    let name = command.name();
+    let mut row = vec![
+        Value::Unsigned(number),
+        Value::Text(&drive),
+        Value::Unsigned(u64::from(*queue)),
+        Value::Unsigned(u64::from(entry.cid)),
+        Value::Unsigned(u64::from(entry.nsid)),
+        Value::Text(&opcode),
+        Value::Text(&name),
+        Value::Optional(command.slba()),
+        Value::Optional(command.blocks().map(u64::from)),
+        Value::Unsigned(command.transfer.bytes()),
+        Value::Unsigned(command.moved),
+        Value::Optional(command.status_number().map(u64::from)),
+        Value::Unsigned(command.start.as_ns()),
+        Value::Optional(command.end.map(|end| end.as_ns())),
+    ];
+    row.extend(measures::values(command, path).map(Value::Optional));
+    push(&row);
 }

@@ -9,6 +9,7 @@ mod parameters;
 mod published;
 pub mod push;
 pub mod requests;
+mod results;
 pub mod speeds;
 mod table;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use parameters::{NvmeTsnParameter, parameters, section as parameter_section}
 pub use published::{Published, published};
 pub use push::PushedTunnel;
 pub use requests::Requests;
+pub use results::{NvmeTsnResults, Part};
 pub use speeds::Speed;
 pub use table::{Tables, tables};
 pub use tsn_read::TsnRead;

@@ -16,6 +16,7 @@ mod observed;
 mod preemption;
 mod priority;
 mod published;
+mod results;
 mod scheduled;
 mod shares;
 mod showcase_shapers;

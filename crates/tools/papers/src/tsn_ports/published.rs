@@ -100,6 +100,15 @@ impl Figure {
     }
 }
 
+impl Published {
+    /// Returns title and source of the case of a figure, such as `strict_priority.longest`.
+    pub(crate) fn section(&self, figure: &str) -> String {
+        let case = figure.split('.').next().unwrap_or_default();
+        let data = self.cases.iter().find(|data| data.name == case);
+        data.map_or_else(String::new, |data| format!("{}: {}", data.title, data.source))
+    }
+}
+
 /// Reads the file.
 ///
 /// # Panics

@@ -5,6 +5,7 @@
 //! The overhead of hosts, hypervisors and bridges, which the article measures, is not simulated.
 
 mod cases;
+mod results;
 mod setup;
 #[cfg(test)]
 mod tests;

@@ -132,21 +132,21 @@ pub struct SimReport {
     #[serde(skip)]
     pub limits_text: String,
     /// Only with `--phases`: results of the other phases. All other fields are results of trial 0.
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
     /// Only with several runs: results of the further seeds. All other fields are results of the
     /// first seed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<SimRun>,
     /// Only with several runs: results over all seeds.
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_seeds: Option<OverSeeds>,
     /// Measurements for tables and for results over seeds.
     #[serde(skip)]
     pub measured: Measured,
 }
 
-/// A sweep: every combination of values. It has no `limits`.
+/// A sweep: points with other values of keys. It has no `limits`.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[schemars(rename = "Sweep")]
 pub struct SweepDocument {
@@ -157,28 +157,40 @@ pub struct SweepDocument {
     pub plan: String,
     /// Text of the plan, followed by the options `--set` as comments.
     pub plan_text: String,
-    /// `true`, only after Ctrl-C: the combinations that were not finished are missing.
+    /// `true`, only after Ctrl-C: the points that were not finished are missing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// One simulation per combination, with `set`; the last key varies fastest.
+    /// Dotted paths of the keys.
+    #[serde(skip)]
+    pub keys: Vec<String>,
+    /// One simulation per point, with `set`; the last key varies fastest.
     pub combinations: Vec<SimReport>,
+    /// Only if there are any: points that failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<FailedPoint>,
+}
+
+/// A point of a sweep that failed.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct FailedPoint {
+    /// The values of this point, as text by dotted key.
+    pub set: BTreeMap<String, String>,
+    /// The reason.
+    pub why: String,
 }
 
 impl SweepDocument {
-    /// Creates the document of these combinations: all of the sweep unless `interrupted`.
-    pub fn new(
-        (plan, text): (&str, &str),
-        combinations: Vec<SimReport>,
-        interrupted: bool,
-    ) -> Self {
+    /// Creates a document without points.
+    pub fn new((plan, text): (&str, &str), keys: Vec<String>) -> Self {
         let (plan, plan_text) = (plan.to_owned(), text.to_owned());
-        Self { schema: SCHEMA, plan, plan_text, interrupted, combinations }
+        let (combinations, failed) = (Vec::new(), Vec::new());
+        Self { schema: SCHEMA, plan, plan_text, interrupted: false, keys, combinations, failed }
     }
 }
 
 /// A simulation that failed. `farlane sim --json` prints this document, with exit status 1, if a
-/// host did not come up, a limit of `[limits]` was reached, or a drive did not come back. A sweep
-/// prints no document then, and neither does a plan with an error.
+/// host did not come up, a limit of `[limits]` was reached, or a drive did not come back. A plan with
+/// an error has no document.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FailedRun {
     /// Version of the document: 2.

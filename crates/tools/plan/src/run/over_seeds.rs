@@ -28,7 +28,7 @@ pub struct Measured {
 }
 
 /// Results over all seeds. Each mean is the mean of the values of the seeds.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct OverSeeds {
     /// Number of seeds.
     pub seeds: usize,
@@ -46,7 +46,7 @@ pub struct OverSeeds {
 }
 
 /// A stream at one of its listeners over all seeds.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct StreamOverSeeds {
     /// Name of the stream; of a stream with several listeners `NAME at LISTENER`.
     pub name: String,
@@ -63,7 +63,7 @@ pub struct StreamOverSeeds {
 }
 
 /// The mean of one value per seed.
-#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Estimate {
     /// Arithmetic mean.
     pub mean: f64,

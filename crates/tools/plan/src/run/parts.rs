@@ -2,18 +2,21 @@
 //!
 //! Simulations run in parallel. Each writes its commands into a file of its own, the *part*. When
 //! all have ended, the tables are written from parts and documents in the order of the simulations,
-//! and the parts are removed. Memory is bounded for any number of commands.
+//! and the parts are removed. Memory is bounded for any number of commands, unless tables and parts
+//! are in memory.
 
 use super::document::SimReport;
+use super::part_file::{MemoryParts, PartFile};
 use super::tables::{CommandRow, FRAME_NUMBERS, PLAN, RowOrigin, TableFolders, Tables};
 use crate::Planned;
+use columns::Batch;
 use report::{Failure, Outcome};
 use sim::ethernet::traffic::StreamId;
 use sim::ethernet::{Frame, FrameStage};
 use sim::measure::{CommandRecord, Observer, Op, STAGES};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::fs;
+use std::io::{self, BufRead, Read, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,13 +37,20 @@ const FRAMES: &str = "frames";
 pub struct RunTables {
     folders: TableFolders,
     parts: PathBuf,
+    /// Instead of files.
+    memory: Option<Memory>,
     /// Text of the plan.
     plan: String,
-    /// Whether a further call can continue with the parts.
-    resumes: bool,
     /// Whether the tables are written.
     is_written: AtomicBool,
     failure: Mutex<Option<Failure>>,
+}
+
+/// Parts and tables in memory.
+#[derive(Debug, Default)]
+struct Memory {
+    parts: MemoryParts,
+    tables: Mutex<Vec<(&'static str, Batch)>>,
 }
 
 /// A simulation in the tables.
@@ -54,20 +64,15 @@ pub(super) struct Simulated<'a> {
 }
 
 impl RunTables {
-    /// Creates the folders, with the text of the plan; `None` if no folder is requested. A call
-    /// that `resumes` a sweep finds the parts of a previous call.
+    /// Creates the folders, with the text of the plan; `None` if no folder is requested.
     ///
     /// # Errors
     /// One line that names a folder with other files, or a folder that cannot be written.
-    pub fn create(
-        folders: TableFolders,
-        plan: &str,
-        resumes: bool,
-    ) -> Result<Option<Self>, Failure> {
+    pub fn create(folders: TableFolders, plan: &str) -> Result<Option<Self>, Failure> {
         let Some(parts) = folders.all().next().map(|folder| folder.join(PARTS)) else {
             return Ok(None);
         };
-        folders.create(if resumes { &[PARTS, PLAN] } else { &[] })?;
+        folders.create()?;
         let failed = |error| Failure(format!("cannot write {}: {error}", parts.display()));
         fs::create_dir_all(&parts).map_err(failed)?;
         for folder in folders.all() {
@@ -75,27 +80,45 @@ impl RunTables {
         }
         let (plan, is_written, failure) =
             (plan.to_owned(), AtomicBool::new(false), Mutex::default());
-        Ok(Some(Self { folders, parts, plan, resumes, is_written, failure }))
+        let memory = None;
+        Ok(Some(Self { folders, parts, memory, plan, is_written, failure }))
+    }
+
+    /// Begins tables in memory; with a table of frames if `frames`.
+    pub fn in_memory(frames: bool) -> Self {
+        Self {
+            folders: TableFolders { frames, ..TableFolders::default() },
+            parts: PathBuf::new(),
+            memory: Some(Memory::default()),
+            plan: String::new(),
+            is_written: AtomicBool::new(false),
+            failure: Mutex::default(),
+        }
+    }
+
+    /// Returns the tables in memory with their names; none before a run has ended.
+    pub fn into_batches(mut self) -> Vec<(&'static str, Batch)> {
+        let memory = self.memory.take().unwrap_or_default();
+        memory.tables.into_inner().expect("no writer panics")
     }
 
     fn part(&self, number: usize) -> PathBuf {
         self.parts.join(number.to_string())
     }
 
-    /// Returns whether the part has this number of commands.
-    pub(super) fn is_complete(&self, number: usize, commands: u64) -> bool {
-        let length = fs::metadata(self.part(number)).map(|metadata| metadata.len());
-        length.is_ok_and(|length| length == commands * BYTES)
-    }
-
     /// Begins a part.
     pub(super) fn begin(&self, number: usize) -> Part {
-        let file = |path: PathBuf| File::create(path).map(BufWriter::new);
+        let parts = self.memory.as_ref().map(|memory| &memory.parts);
+        let file = |path: PathBuf| PartFile::create(path, parts);
         let frames = self.part(number).with_extension(FRAMES);
         Part {
             commands: file(self.part(number)),
             frames: self.folders.frames.then(|| file(frames)),
         }
+    }
+
+    fn open(&self, part: PathBuf) -> io::Result<Box<dyn BufRead>> {
+        PartFile::open(part, self.memory.as_ref().map(|memory| &memory.parts))
     }
 
     /// Writes the tables of runs or trials that have no settings. Runs without a document have not
@@ -106,30 +129,22 @@ impl RunTables {
             let document = document.as_ref()?;
             Some(Simulated { part, run: part as u64, set: "", planned, document })
         });
-        self.write(all, true);
+        self.write(all);
     }
 
-    /// Writes the tables of these simulations. After an error, a further call finds the parts and no
-    /// tables. Writes nothing if some simulations are missing (not
-    /// `whole`) and a further call can run them.
-    pub(super) fn write<'a>(&self, all: impl IntoIterator<Item = Simulated<'a>>, whole: bool) {
-        if whole || !self.resumes {
-            let written = self.write_all(all);
-            let again = self.resumes && written.is_err();
-            let failed = written.map_err(|Failure(why)| match again {
-                true => {
-                    self.folders.remove_tables();
-                    Failure(format!("{why}; a call with the same arguments writes the tables"))
-                }
-                false => Failure(why),
-            });
-            self.is_written.store(!again, Ordering::Relaxed);
-            *self.failure.lock().expect("no writer panics") = failed.err();
-        }
+    /// Writes the tables of these simulations.
+    pub(super) fn write<'a>(&self, all: impl IntoIterator<Item = Simulated<'a>>) {
+        let written = self.write_all(all);
+        self.is_written.store(true, Ordering::Relaxed);
+        *self.failure.lock().expect("no writer panics") = written.err();
     }
 
     fn write_all<'a>(&self, all: impl IntoIterator<Item = Simulated<'a>>) -> Outcome {
-        let Some(mut tables) = Tables::create(&self.folders)? else { return Ok(()) };
+        let tables = match self.memory {
+            Some(_) => Some(Tables::in_memory(self.folders.frames)),
+            None => Tables::create(&self.folders)?,
+        };
+        let Some(mut tables) = tables else { return Ok(()) };
         let mut incomplete = Ok(());
         for Simulated { part, run, set, planned, document } in all {
             let origin = RowOrigin { world: document.world, run, seed: document.seed, set };
@@ -146,6 +161,10 @@ impl RunTables {
             }
             tables.document(&origin, document);
         }
+        if let Some(memory) = &self.memory {
+            *memory.tables.lock().expect("no writer panics") = tables.into_batches();
+            return incomplete;
+        }
         tables.finish(&self.plan).and(incomplete)
     }
 
@@ -157,7 +176,7 @@ impl RunTables {
         (planned, origin): (&Planned, &RowOrigin<'_>),
         tables: &mut Tables,
     ) -> io::Result<()> {
-        let mut file = BufReader::with_capacity(1 << 18, File::open(self.part(part))?);
+        let mut file = self.open(self.part(part))?;
         let mut bytes = [0; BYTES as usize];
         for _ in 0..count {
             file.read_exact(&mut bytes)?;
@@ -167,8 +186,8 @@ impl RunTables {
             }
             let [host, drive, queue, operation, since_ns, latency_ns, ref stages @ ..] = numbers;
             let host = planned.hosts.get(host as usize).map_or("", String::as_str);
-            let operation =
-                Op::ALL.get(operation as usize).map_or("", |operation| operation.name());
+            let operation = u8::try_from(operation).ok().and_then(Op::from_number);
+            let operation = operation.map_or("", Op::name);
             let mut row = CommandRow {
                 host,
                 drive,
@@ -194,8 +213,7 @@ impl RunTables {
         if !self.folders.frames {
             return Ok(());
         }
-        let file = File::open(self.part(part).with_extension(FRAMES))?;
-        let mut file = BufReader::with_capacity(1 << 18, file);
+        let mut file = self.open(self.part(part).with_extension(FRAMES))?;
         let mut bytes = [0; 8 * (2 + FRAME_NUMBERS)];
         let streams: BTreeMap<u64, &str> =
             planned.streams.iter().map(|(name, id)| (id.first_frame(), name.as_str())).collect();
@@ -223,7 +241,7 @@ impl RunTables {
 impl Drop for RunTables {
     fn drop(&mut self) {
         let is_written = self.is_written.load(Ordering::Relaxed);
-        if self.resumes && !is_written {
+        if self.parts.as_os_str().is_empty() {
             return;
         }
         // An error leaves files behind, which do no harm.
@@ -237,15 +255,15 @@ impl Drop for RunTables {
 /// A part that is being written. After the first error the simulation continues without it.
 #[derive(Debug)]
 pub(super) struct Part {
-    commands: io::Result<BufWriter<File>>,
-    frames: Option<io::Result<BufWriter<File>>>,
+    commands: io::Result<PartFile>,
+    frames: Option<io::Result<PartFile>>,
 }
 
 impl Part {
     /// Ends the part. Returns the reason why the part is incomplete.
     pub fn finish(&mut self) -> Option<String> {
         let files = std::iter::once(&mut self.commands).chain(&mut self.frames);
-        let failed = |file: &mut io::Result<BufWriter<File>>| match file {
+        let failed = |file: &mut io::Result<PartFile>| match file {
             Ok(file) => file.flush().err().map(|error| error.to_string()),
             Err(error) => Some(error.to_string()),
         };
@@ -300,31 +318,34 @@ mod tests {
     use crate::run::pool::{Extras, run_all};
 
     #[test]
-    fn parts_remain_for_a_further_call_until_the_tables_are_written() {
+    /// Tables in memory and in files have the same rows, in the order of the simulations.
+    fn tables_in_memory_equal_those_in_files() {
+        let text = "[workload]\nrw = \"write\"\nsize = \"64KiB\"\n[drive]\nnode = \"b\"\n[nodes.a]\n[nodes.b]\n\
+                    [bridges.s]\n[traffic.t]\nfrom = \"a\"\nto = \"b\"\ninterval = \"1ms\"\n";
+        let planned = Plan::parse("plan.toml", text).and_then(|plan| plan.build()).unwrap();
+        let plans = [1, 2].map(|seed| planned.clone().with_seed(seed));
         let folder = tempfile::tempdir().unwrap();
         let csv = folder.path().join("csv");
-        let folders = TableFolders { csv: Some(csv.clone()), ..TableFolders::default() };
-        let text = "machine = \"farlane\"\n[workload]\nrw = \"read\"\nsize = \"64KiB\"\n";
-        let plans = [Plan::parse("plan.toml", text).and_then(|plan| plan.build()).unwrap()];
-        let tables = RunTables::create(folders.clone(), text, true).unwrap().expect("a folder");
-        let extras = Extras { tables: Some(&tables), ..Extras::default() };
-        let watch = Watch { is_stopped: &|| false, progress: &|_| {} };
-        let documents = run_all("", &plans, &extras, &watch).unwrap_or_else(|_| panic!("it runs"));
-        // The last table cannot be created.
-        let blocked = csv.join("histograms.csv");
-        fs::create_dir(&blocked).unwrap();
-        tables.write_runs(&plans, &documents);
-        let why = tables.finish().unwrap_err().to_string();
-        assert!(why.contains("histograms.csv") && why.contains("the same arguments"), "{why}");
-        drop(tables);
-        fs::remove_dir(&blocked).unwrap();
-        let tables = RunTables::create(folders, text, true).unwrap().expect("a folder");
-        assert!(tables.is_complete(0, 16));
-        tables.write_runs(&plans, &documents);
-        tables.finish().unwrap();
-        drop(tables);
+        let folders = TableFolders { csv: Some(csv.clone()), parquet: None, frames: true };
+        let files = RunTables::create(folders, text).unwrap().expect("a folder");
+        let memory = RunTables::in_memory(true);
+        for tables in [&files, &memory] {
+            let extras = Extras { tables: Some(tables), ..Extras::default() };
+            let watch = Watch { is_stopped: &|| false, progress: &|_| {} };
+            let documents = run_all("", &plans, &extras, &watch);
+            tables.write_runs(&plans, &documents.unwrap_or_else(|_| panic!("it runs")));
+            tables.finish().unwrap();
+        }
+        let batches = memory.into_batches();
+        assert_eq!(batches.len(), 7);
+        for (name, batch) in batches {
+            let mut bytes = Vec::new();
+            columns::Csv::new(&mut bytes, batch.schema()).unwrap().write(&batch).unwrap();
+            let written = fs::read(csv.join(name).with_extension("csv")).unwrap();
+            assert!(batch.rows() > 0 && bytes == written, "{name}");
+        }
         let commands = fs::read_to_string(csv.join("commands.csv")).unwrap();
-        assert!(commands.lines().count() == 17 && blocked.is_file() && !csv.join(PARTS).exists());
+        assert_eq!(commands.matches(",write,").count(), 2 * 16);
     }
 
     #[test]
@@ -335,7 +356,7 @@ mod tests {
         let text = "runtime = \"3ms\"\n[nodes.a]\n[nodes.b]\n[nodes.c]\n[bridges.s]\n[traffic.t]\n\
                     from = \"a\"\nto = [\"b\", \"c\"]\ninterval = \"1ms\"\n";
         let plans = [Plan::parse("plan.toml", text).and_then(|plan| plan.build()).unwrap()];
-        let tables = RunTables::create(folders, text, false).unwrap().expect("a folder");
+        let tables = RunTables::create(folders, text).unwrap().expect("a folder");
         let extras = Extras { tables: Some(&tables), ..Extras::default() };
         let watch = Watch { is_stopped: &|| false, progress: &|_| {} };
         let documents = run_all("", &plans, &extras, &watch).unwrap_or_else(|_| panic!("it runs"));

@@ -13,11 +13,11 @@ use report::Align::{Left, Right};
 use report::document::rounded;
 use report::{Column, Table};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Trials with other phases (docs/plan.md#phases), and the largest observed values.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Phases {
     /// Number of trials, including trial 0: the plan as written.
     pub tried: usize,
@@ -37,7 +37,7 @@ pub struct Phases {
 }
 
 /// A key that trials shift.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[schemars(rename = "Shift")]
 pub struct Range {
     /// Dotted path of the key.
@@ -49,7 +49,7 @@ pub struct Range {
 }
 
 /// The largest latency of a host or stream.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Observed {
     /// Name of the host or stream.
     pub name: String,
@@ -87,7 +87,7 @@ impl Observed {
 }
 
 /// A requirement in the trial that is the worst for it.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct TriedRequirement {
     /// The requirement.
     #[serde(flatten)]
@@ -97,7 +97,7 @@ pub struct TriedRequirement {
 }
 
 /// A trial, and how to repeat it.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[schemars(rename = "Trial")]
 pub struct NamedTrial {
     /// Number of the trial.
@@ -215,7 +215,8 @@ pub fn run(
     let failed = |(at, mut failed): (usize, Failed)| {
         let document = FailedRun::new(&options, &trials.plans[at], &failed);
         if at > 0 {
-            failed.why = format!("{}; trial {at}: {}", failed.why, words("--set ", trials.set(at)));
+            failed.why =
+                format!("{}; trial {at}: {}", failed.why, words("--set ", pairs(trials.set(at))));
         }
         RunError::Failed(failed, Box::new(document))
     };
@@ -242,10 +243,15 @@ pub fn run(
     Ok((document, is_written))
 }
 
+/// Returns keys and values as references.
+pub fn pairs(set: &[(String, String)]) -> impl Iterator<Item = (&String, &String)> {
+    set.iter().map(|(key, value)| (key, value))
+}
+
 /// Formats settings, each after `prefix`: with `--set ` as the options that repeat a trial, or a
 /// combination of a sweep.
-pub fn words<'a>(prefix: &str, set: impl IntoIterator<Item = &'a (String, String)>) -> String {
-    let word = |(key, value): &(String, String)| format!("{prefix}{key}={value}");
+pub fn words<'a>(prefix: &str, set: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
+    let word = |(key, value)| format!("{prefix}{key}={value}");
     set.into_iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
@@ -345,10 +351,7 @@ impl Phases {
     fn named(&self) -> Vec<String> {
         let line = |trial: &NamedTrial| match trial.trial {
             0 => "trial 0: the plan as it is written".to_owned(),
-            number => {
-                let set: Vec<_> = trial.set.clone().into_iter().collect();
-                format!("trial {number}: {}", words("--set ", &set))
-            }
+            number => format!("trial {number}: {}", words("--set ", &trial.set)),
         };
         self.trials.iter().map(line).collect()
     }

@@ -3,10 +3,10 @@
 use super::Watch;
 use super::document::SimReport;
 use super::parts::RunTables;
-use super::resume::Resume;
 use super::simulate::{Failed, RunOptions, RunProgress, simulate_plan};
 use crate::Planned;
 use sim::workload::Workload;
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -19,50 +19,56 @@ pub struct Extras<'a> {
     pub requested: Option<&'a RunOptions>,
     /// Tables of all simulations.
     pub tables: Option<&'a RunTables>,
-    /// Simulations of earlier calls.
-    pub resume: Option<&'a Resume>,
     /// Number of the first simulation in tables.
     pub first: usize,
     /// Whether contention is observed.
     pub contention: bool,
+    /// Whether one simulation follows the other, because the caller has a thread for each
+    /// processor.
+    pub one_by_one: bool,
 }
 
-/// Runs all simulations that no earlier call has finished. Documents have the order of the plans.
-/// After a stop, plans that have not begun have no result, except for the first one. The error is
-/// the first one in the order of the plans, with its index.
-pub fn run_all(
+/// Runs all simulations. Documents have the order of the plans. After a stop, plans that have not
+/// begun have no result, except for the first one. The error is the first one in the order of the
+/// plans, with its index.
+pub fn run_all<P: Borrow<Planned> + Sync>(
     name: &str,
-    plans: &[Planned],
+    plans: &[P],
     extras: &Extras<'_>,
     watch: &Watch<'_>,
 ) -> Result<Vec<Option<SimReport>>, (usize, Failed)> {
-    let known = extras.resume.map(|resume| resume.finished(name, plans.len(), extras.tables));
-    let mut done: Vec<Option<Result<SimReport, Failed>>> = match known {
-        Some(known) => known.into_iter().map(|document| document.map(Ok)).collect(),
-        None => vec![None; plans.len()],
-    };
-    let is_known: Vec<bool> = done.iter().map(Option::is_some).collect();
-    let Extras { requested, tables, first, contention, .. } = *extras;
+    let all = run_each(name, plans, extras, watch).into_iter().enumerate();
+    all.map(|(at, document)| document.transpose().map_err(|failed| (at, failed))).collect()
+}
+
+/// Runs all simulations, also if some fail.
+pub fn run_each<P: Borrow<Planned> + Sync>(
+    name: &str,
+    plans: &[P],
+    extras: &Extras<'_>,
+    watch: &Watch<'_>,
+) -> Vec<Option<Result<SimReport, Failed>>> {
+    let mut done: Vec<Option<Result<SimReport, Failed>>> = vec![None; plans.len()];
+    let Extras { requested, tables, first, contention, one_by_one } = *extras;
     let is_stopped = watch.is_stopped;
     let next = AtomicUsize::new(0);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = match one_by_one {
+        true => 1,
+        false => std::thread::available_parallelism().map_or(1, usize::from),
+    };
     let paces: Vec<Arc<RunProgress>> = plans.iter().map(|_| Arc::default()).collect();
-    let rest = plans.iter().zip(&is_known).filter(|(_, is_known)| !**is_known);
-    let commands: Option<u64> = rest.map(|(plan, _)| expected(plan)).sum();
+    let commands: Option<u64> = plans.iter().map(|plan| expected(plan.borrow())).sum();
     std::thread::scope(|scope| {
         let (send, receive) = channel();
         for _ in 0..cores.min(plans.len()) {
             let (send, next, paces) = (send.clone(), &next, &paces);
-            let is_known = &is_known;
             scope.spawn(move || {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(plan) = plans.get(at).filter(|_| at == 0 || !is_stopped()) else {
                         break;
                     };
-                    if is_known[at] {
-                        continue;
-                    }
+                    let plan = plan.borrow();
                     let requested = requested.filter(|_| at == 0);
                     let part = tables.map(|tables| tables.begin(first + at));
                     let observed = (requested, contention);
@@ -77,22 +83,16 @@ pub fn run_all(
         drop(send);
         loop {
             match receive.recv_timeout(Duration::from_millis(100)) {
-                Ok((at, document)) => {
-                    if let (Some(resume), Ok(document)) = (extras.resume, &document) {
-                        resume.append(at, document);
-                    }
-                    done[at] = Some(document);
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    (watch.progress)(Some(&state(&paces, commands, &done)))
-                }
+                Ok((at, document)) => done[at] = Some(document),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            // Also after each of many short simulations.
+            (watch.progress)(Some(&state(&paces, commands, &done)));
         }
     });
     (watch.progress)(None);
-    let all = done.into_iter().enumerate();
-    all.map(|(at, document)| document.transpose().map_err(|failed| (at, failed))).collect()
+    done
 }
 
 /// Returns the number of commands of a plan, if the plan limits it.

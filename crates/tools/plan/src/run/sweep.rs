@@ -1,13 +1,12 @@
-//! `--sweep`: every combination of several values of several keys.
+//! `--sweep`: points with other values of several keys.
 
 mod pictures;
 
-use super::document::{Listener, SimLatency, SimReport, Stream, SweepDocument};
+use super::document::{FailedPoint, Listener, SimLatency, SimReport, Stream, SweepDocument};
 use super::over_seeds::{Estimate, OverSeeds, StreamOverSeeds, interval_us};
 use super::parts::{RunTables, Simulated};
-use super::phases::{Phases, Trials, words};
+use super::phases::{Phases, Trials, pairs, words};
 use super::pool::{self, Extras};
-use super::resume::Resume;
 use super::simulate::Failed;
 use super::text::us;
 use super::{RunError, Seeds, Shifts, Watch};
@@ -15,9 +14,11 @@ use crate::simulate::OutputFiles;
 use crate::{KeyError, Plan, Planned};
 use report::document::{Ended, INTERRUPTED, finish_with_data};
 use report::{Align, Failure, Page, Table};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// Maximum number of simulations in a sweep.
+/// Maximum number of simulations in a sweep in memory.
 const MOST: u64 = 10_000;
 
 /// A key with its values.
@@ -27,10 +28,62 @@ pub struct Sweep {
     values: Vec<String>,
 }
 
-/// A combination: its settings, and its simulations: one per seed or phase.
-struct Point {
-    set: Vec<(String, String)>,
-    values: Vec<String>,
+/// The points of a sweep.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Grid {
+    /// Dotted paths of the keys. Keys joined by + have the same value.
+    pub keys: Vec<String>,
+    /// The values of each point, in the order of the keys.
+    pub points: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// Points with these values of the keys.
+    ///
+    /// # Errors
+    /// If there is no point, a key or a value is empty, or a point has another number of values.
+    pub fn new(keys: Vec<String>, points: Vec<Vec<String>>) -> Result<Self, &'static str> {
+        let is_whole =
+            |point: &Vec<String>| point.len() == keys.len() && !point.iter().any(String::is_empty);
+        if points.is_empty() || keys.is_empty() || !points.iter().all(is_whole) {
+            return Err("a sweep needs points, each with a value for every key");
+        }
+        if keys.iter().any(|key| key.split('+').any(str::is_empty)) {
+            return Err("the key of a sweep is empty");
+        }
+        Ok(Self { keys, points })
+    }
+
+    /// Every combination of the values. The last key varies fastest.
+    pub fn product(sweeps: &[Sweep]) -> Self {
+        let keys = sweeps.iter().map(|sweep| sweep.key.clone()).collect();
+        let mut points = vec![Vec::new()];
+        for sweep in sweeps {
+            let longer = |point: &Vec<String>| {
+                let with =
+                    |value: &String| [point.as_slice(), std::slice::from_ref(value)].concat();
+                sweep.values.iter().map(with).collect::<Vec<_>>()
+            };
+            points = points.iter().flat_map(longer).collect();
+        }
+        Self { keys, points }
+    }
+
+    /// Returns the keys and values of a point, with keys that + joins one by one.
+    pub(super) fn settings(&self, values: &[String]) -> Settings {
+        let each = |(key, value): (&String, &String)| {
+            let one = |key: &str| (key.to_owned(), value.clone());
+            key.split('+').map(one).collect::<Vec<_>>()
+        };
+        self.keys.iter().zip(values).flat_map(each).collect()
+    }
+}
+
+/// A point of a sweep: its settings, and its simulations: one per seed or phase.
+pub(super) struct Point {
+    pub set: Settings,
+    /// Values as text by key of the grid.
+    named: BTreeMap<String, String>,
     trials: Option<Trials>,
     plans: Vec<Planned>,
     simulations: usize,
@@ -45,179 +98,160 @@ pub struct SweepOptions<'a> {
     pub text: &'a str,
     /// Tables of all simulations.
     pub tables: Option<&'a RunTables>,
-    /// Simulations of earlier calls.
-    pub resume: Option<&'a Resume>,
 }
 
-/// Every combination of the values of several keys.
+/// Every point of a sweep, in memory.
 pub struct Combinations {
-    sweeps: Vec<Sweep>,
+    keys: Vec<String>,
     points: Vec<Point>,
-    plans: Vec<Planned>,
 }
 
 impl Combinations {
-    /// Builds the combinations of `sweeps`, each with all seeds, or in all phases of `shifts`. The
-    /// error is a mistake in the plan, or too many simulations.
+    /// Builds the points of `grid`, each with all seeds, or in all phases of `shifts`. The error is
+    /// a mistake in the plan, or too many simulations.
     pub fn new(
         plan: &Plan,
-        sweeps: &[Sweep],
+        grid: &Grid,
         seeds: &Seeds,
         shifts: Option<&Shifts>,
     ) -> Result<Self, RunError> {
-        let all = product(sweeps);
         let each = shifts.map_or(seeds.runs.unwrap_or(1), |shifts| shifts.trials);
-        check_count((all.len() as u64).saturating_mul(each))?;
-        let point = |values| Point::new(plan, sweeps, values, (seeds, shifts));
-        let mut points = all.into_iter().map(point).collect::<Result<Vec<_>, _>>()?;
-        // The plan can have `runs`, which may differ between combinations.
+        check_count((grid.points.len() as u64).saturating_mul(each))?;
+        let point = |values: &Vec<String>| Point::new(plan, grid, values, (seeds, shifts));
+        let points = grid.points.iter().map(point).collect::<Result<Vec<_>, _>>()?;
+        // The plan can have `runs`, which may differ between points.
         check_count(points.iter().map(|point| point.simulations as u64).sum())?;
-        let plans = points.iter_mut().flat_map(|point| std::mem::take(&mut point.plans)).collect();
-        Ok(Self { sweeps: sweeps.to_vec(), points, plans })
+        Ok(Self { keys: grid.keys.clone(), points })
     }
 
     /// Returns whether the plan has a record table, which a sweep ignores.
     pub fn record(&self) -> bool {
-        let searched = self.points.iter().flat_map(|point| &point.trials);
-        let mut plans = self.plans.iter().chain(searched.flat_map(|trials| &trials.plans));
-        plans.any(|plan| plan.record != OutputFiles::default())
+        self.points.iter().any(Point::record)
     }
 
-    /// Runs all combinations.
-    ///
-    /// # Errors
-    /// If a run fails: the reason, and the values of the combination.
-    pub fn run(
-        &mut self,
-        options: &SweepOptions<'_>,
-        watch: &Watch<'_>,
-    ) -> Result<SweepDocument, Failure> {
-        let SweepOptions { name, text, tables, resume } = *options;
-        let extras = Extras { tables, resume, ..Extras::default() };
-        let documents = self.simulate(name, &extras, watch).map_err(|(at, failed)| {
-            let set = self.places().nth(at).map(|(point, trial)| point.words(trial));
-            Failure(format!("{}; {}", failed.why, set.unwrap_or_default()))
-        })?;
-        let mut rest = &documents[..];
-        let is_whole = |own: &[Option<SimReport>]| {
-            own.iter().all(|one| one.as_ref().is_some_and(|document| !document.interrupted))
-        };
-        // A combination is complete if all its seeds and phases have ended.
-        let complete: Vec<Option<&[_]>> = self
-            .points
-            .iter()
-            .map(|point| {
-                let (own, others) = rest.split_at(point.simulations);
-                rest = others;
-                is_whole(own).then_some(own)
-            })
-            .collect();
-        let interrupted = complete.iter().any(Option::is_none);
+    /// Runs all points.
+    pub fn run(&mut self, options: &SweepOptions<'_>, watch: &Watch<'_>) -> SweepDocument {
+        let SweepOptions { name, text, tables } = *options;
+        let extras = Extras { tables, ..Extras::default() };
+        let all = self.simulate(name, &extras, watch);
         if let Some(tables) = tables {
-            let is_complete: Vec<bool> = complete.iter().map(Option::is_some).collect();
-            self.write(tables, &documents, &is_complete);
+            self.write(tables, &all);
         }
-        let combination = |(point, own): (&Point, Option<&[Option<SimReport>]>)| {
-            let own = own?;
-            let keys = self.sweeps.iter().map(|sweep| sweep.key.clone());
-            let set = keys.zip(point.values.iter().cloned()).collect();
-            let document = match &point.trials {
-                Some(trials) => {
-                    let phases = Phases::new(trials, own);
-                    SimReport { phases, ..own[0].clone()? }
-                }
-                None => SimReport::with_runs(own.iter().flatten().cloned().collect())?,
-            };
-            Some(SimReport { set, ..document })
-        };
-        let combinations = self.points.iter().zip(complete).filter_map(combination).collect();
-        Ok(SweepDocument::new((name, text), combinations, interrupted))
+        let mut document = SweepDocument::new((name, text), self.keys.clone());
+        for (point, own) in self.points.iter().zip(all) {
+            document.add(&point.named, own.map(|own| point.document(&own)));
+        }
+        document
     }
 
-    /// Runs all simulations, all at once, or one combination after the other if each is searched.
+    /// Runs all simulations, all at once, or one point after the other if each is searched. Returns
+    /// the documents of each point, or why it failed.
     fn simulate(
         &mut self,
         name: &str,
         extras: &Extras<'_>,
         watch: &Watch<'_>,
-    ) -> Result<Vec<Option<SimReport>>, (usize, Failed)> {
-        if !self.points.iter().flat_map(|point| &point.trials).any(Trials::is_searched) {
-            return pool::run_all(name, &self.plans, extras, watch);
-        }
-        let mut all = Vec::new();
-        for point in &mut self.points {
-            let first = all.len();
-            let Some(trials) =
-                point.trials.as_mut().filter(|_| first == 0 || !(watch.is_stopped)())
-            else {
-                all.resize_with(first + point.simulations, || None);
-                continue;
+    ) -> Vec<Result<Vec<Option<SimReport>>, String>> {
+        let mut first = 0;
+        if self.points.iter().flat_map(|point| &point.trials).any(Trials::is_searched) {
+            let run = |point: &mut Point| {
+                let extras = Extras { first, ..*extras };
+                first += point.simulations;
+                match first > point.simulations && (watch.is_stopped)() {
+                    true => Ok(vec![None; point.simulations]),
+                    false => point.simulate(name, &extras, watch),
+                }
             };
-            let extras = Extras { first, ..*extras };
-            let documents = trials.run(name, &extras, watch);
-            all.extend(documents.map_err(|(at, failed)| (first + at, failed))?);
-            self.plans.append(&mut trials.plans);
+            return self.points.iter_mut().map(run).collect();
         }
-        Ok(all)
+        let plans: Vec<&Planned> = self.points.iter().flat_map(|point| &point.plans).collect();
+        let mut all = pool::run_each(name, &plans, extras, watch).into_iter();
+        let own = |point: &Point| {
+            let own = all.by_ref().take(point.simulations).enumerate();
+            own.map(|(trial, one)| one.transpose().map_err(|failed| point.failed(trial, &failed)))
+                .collect()
+        };
+        self.points.iter().map(own).collect()
     }
 
-    /// Returns the combination of each simulation, and the number of the simulation in it.
-    fn places(&self) -> impl Iterator<Item = (&Point, usize)> {
-        self.points.iter().flat_map(|point| (0..point.simulations).map(move |at| (point, at)))
-    }
-
-    /// Writes the tables of all complete combinations.
-    fn write(&self, tables: &RunTables, documents: &[Option<SimReport>], is_complete: &[bool]) {
-        let settings: Vec<String> = self.points.iter().map(Point::settings).collect();
-        let points = settings.iter().zip(is_complete).zip(&self.points);
-        let places = points.flat_map(|((set, is_complete), point)| {
-            (0..point.simulations).map(move |run| (set, *is_complete, run as u64))
-        });
-        let simulations = places.zip(&self.plans).zip(documents).enumerate();
-        let simulated = simulations.filter_map(|(part, ((place, planned), document))| {
-            let ((set, true, run), Some(document)) = (place, document) else { return None };
-            Some(Simulated { part, run, set, planned, document })
-        });
-        tables.write(simulated, !is_complete.contains(&false));
-    }
-
-    /// Formats the document as text.
-    pub fn text(&self, document: &SweepDocument) -> String {
-        text(&self.sweeps, document)
-    }
-
-    /// Formats the document as an HTML page.
-    pub fn page(&self, name: &str, document: &SweepDocument) -> String {
-        page(name, &self.sweeps, document)
+    /// Writes the tables of all complete points.
+    fn write(&self, tables: &RunTables, all: &[Result<Vec<Option<SimReport>>, String>]) {
+        let settings: Vec<String> =
+            self.points.iter().map(|point| words("", pairs(&point.set))).collect();
+        let mut simulated = Vec::new();
+        let mut first = 0;
+        for ((point, own), set) in self.points.iter().zip(all).zip(&settings) {
+            let whole = own.as_ref().ok().filter(|own| is_whole(own));
+            let own = whole.into_iter().flatten().flatten().zip(&point.plans).enumerate();
+            simulated.extend(own.map(|(run, (document, planned))| Simulated {
+                part: first + run,
+                run: run as u64,
+                set,
+                planned,
+                document,
+            }));
+            first += point.simulations;
+        }
+        tables.write(simulated);
     }
 }
 
+/// Returns whether all simulations of a point have ended.
+fn is_whole(own: &[Option<SimReport>]) -> bool {
+    own.iter().all(|one| one.as_ref().is_some_and(|document| !document.interrupted))
+}
+
 impl SweepDocument {
-    /// Returns whether all combinations met the plan's requirements.
-    pub fn ended(&self) -> Ended {
-        match self.combinations.iter().all(SimReport::meets_requirements) {
+    /// Returns whether all points met the plan's requirements.
+    ///
+    /// # Errors
+    /// If points failed: how many, and the first of them.
+    pub fn ended(&self) -> Result<Ended, Failure> {
+        if let Some(FailedPoint { set, why }) = self.failed.first() {
+            let (failed, all) = (self.failed.len(), self.failed.len() + self.combinations.len());
+            let set = words("--set ", set);
+            return Err(Failure(format!("{failed} of {all} points failed, first {set}: {why}")));
+        }
+        Ok(match self.combinations.iter().all(SimReport::meets_requirements) {
             _ if self.interrupted => Ended::Interrupted,
             true => Ended::Done,
             false => Ended::Missed,
+        })
+    }
+
+    /// Adds a point: its document (`None` if it has not ended), or why it failed.
+    pub(super) fn add(
+        &mut self,
+        set: &BTreeMap<String, String>,
+        result: Result<Option<SimReport>, String>,
+    ) {
+        match result {
+            Ok(Some(document)) => self.combinations.push(document),
+            Ok(None) => self.interrupted = true,
+            Err(why) => self.failed.push(FailedPoint { set: set.clone(), why }),
         }
+    }
+
+    /// Formats the document as text.
+    pub fn text(&self) -> String {
+        text(self)
+    }
+
+    /// Formats the document as an HTML page.
+    pub fn page(&self, name: &str) -> String {
+        page(name, self)
     }
 }
 
 impl Point {
-    fn new(
+    /// Builds the simulations of a point.
+    pub fn new(
         plan: &Plan,
-        sweeps: &[Sweep],
-        values: Vec<String>,
+        grid: &Grid,
+        values: &[String],
         (seeds, shifts): (&Seeds, Option<&Shifts>),
     ) -> Result<Self, KeyError> {
-        // Keys joined by + change together.
-        let set: Vec<(String, String)> = sweeps
-            .iter()
-            .zip(&values)
-            .flat_map(|(sweep, value)| {
-                sweep.key.split('+').map(|key| (key.to_owned(), value.clone()))
-            })
-            .collect();
+        let set = grid.settings(values);
         let one = set
             .iter()
             .try_fold(plan.clone(), |plan, (key, value)| plan.with(key, value, "--sweep"))?;
@@ -229,17 +263,49 @@ impl Point {
             None => seeds.all(&seeds.built(&one)?),
         };
         let simulations = trials.as_ref().map_or(plans.len(), |trials| trials.count);
-        Ok(Self { set, values, trials, plans, simulations })
+        let named = grid.keys.iter().cloned().zip(values.iter().cloned()).collect();
+        Ok(Self { set, named, trials, plans, simulations })
     }
 
-    /// Returns the settings as text.
-    fn settings(&self) -> String {
-        words("", &self.set)
+    fn record(&self) -> bool {
+        let searched = self.trials.iter().flat_map(|trials| &trials.plans);
+        self.plans.iter().chain(searched).any(|plan| plan.record != OutputFiles::default())
     }
 
-    fn words(&self, trial: usize) -> String {
-        let phase = self.trials.as_ref().map_or(&[][..], |trials| trials.set(trial));
-        words("--set ", self.set.iter().chain(phase))
+    /// Runs the simulations of this point. The error is that of a simulation, with its settings.
+    pub fn simulate(
+        &mut self,
+        name: &str,
+        extras: &Extras<'_>,
+        watch: &Watch<'_>,
+    ) -> Result<Vec<Option<SimReport>>, String> {
+        let documents = match self.trials.as_mut().filter(|trials| trials.is_searched()) {
+            Some(trials) => {
+                let documents = trials.run(name, extras, watch);
+                self.plans = std::mem::take(&mut trials.plans);
+                documents
+            }
+            None => pool::run_all(name, &self.plans, extras, watch),
+        };
+        documents.map_err(|(at, failed)| self.failed(at, &failed))
+    }
+
+    /// Returns the document of this point; `None` unless all simulations have ended.
+    pub fn document(&self, own: &[Option<SimReport>]) -> Option<SimReport> {
+        let whole = Some(own).filter(|own| is_whole(own))?;
+        let document = match &self.trials {
+            Some(trials) => SimReport { phases: Phases::new(trials, own), ..own[0].clone()? },
+            None => SimReport::with_runs(whole.iter().flatten().cloned().collect())?,
+        };
+        Some(SimReport { set: self.named.clone(), ..document })
+    }
+
+    /// Returns why a simulation failed, and the phases of a trial.
+    fn failed(&self, trial: usize, failed: &Failed) -> String {
+        match self.trials.as_ref().map_or(&[][..], |trials| trials.set(trial)) {
+            [] => failed.why.clone(),
+            phases => format!("{}; {}", failed.why, words("--set ", pairs(phases))),
+        }
     }
 }
 
@@ -265,11 +331,12 @@ pub type Settings = Vec<(String, String)>;
 /// # Errors
 /// A mistake in the plan or a setting.
 pub fn plans(plan: &Plan, sweeps: &[Sweep]) -> Result<Vec<(Settings, Planned)>, KeyError> {
-    let point = |values| {
-        let mut point = Point::new(plan, sweeps, values, (&Seeds::default(), None))?;
+    let grid = Grid::product(sweeps);
+    let point = |values: &Vec<String>| {
+        let mut point = Point::new(plan, &grid, values, (&Seeds::default(), None))?;
         Ok((point.set, point.plans.swap_remove(0)))
     };
-    product(sweeps).into_iter().map(point).collect()
+    grid.points.iter().map(point).collect()
 }
 
 impl std::fmt::Display for Sweep {
@@ -283,19 +350,6 @@ fn check_count(simulations: u64) -> Result<(), RunError> {
         0..=MOST => Ok(()),
         _ => Err(RunError::Usage(format!("{simulations} simulations: at most {MOST}"))),
     }
-}
-
-/// Returns all combinations. The last key varies fastest.
-fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
-    let mut points = vec![Vec::new()];
-    for sweep in sweeps {
-        let longer = |point: &Vec<String>| {
-            let with = |value: &String| [point.as_slice(), std::slice::from_ref(value)].concat();
-            sweep.values.iter().map(with).collect::<Vec<_>>()
-        };
-        points = points.iter().flat_map(longer).collect();
-    }
-    points
 }
 
 /// A column: its name, a function that selects documents with it, and a function that formats it.
@@ -392,21 +446,22 @@ fn longest(document: &SimReport) -> u64 {
     first.chain(seeds.map(|stream| stream.latency_ns.max)).max().unwrap_or(0)
 }
 
-/// Returns the table: a heading of keys and columns, then one row per combination.
-fn rows(sweeps: &[Sweep], documents: &[SimReport]) -> Vec<Vec<String>> {
+/// Returns the table: a heading of keys and columns, then one row per point.
+fn rows(document: &SweepDocument) -> Vec<Vec<String>> {
+    let documents = &document.combinations;
     let columns = COLUMNS.iter().filter(|(_, has, _)| documents.iter().any(has));
     let columns: Vec<_> = columns.collect();
-    let keys = sweeps.iter().map(|sweep| sweep.key.clone());
+    let keys = document.keys.iter().cloned();
     let heads = keys.chain(columns.iter().map(|(name, ..)| (*name).to_owned())).collect();
-    let row = |document: &SimReport| {
-        let values = sweeps.iter().map(|sweep| document.set[&sweep.key].clone());
-        values.chain(columns.iter().map(|(.., text)| text(document))).collect()
+    let row = |one: &SimReport| {
+        let values = document.keys.iter().map(|key| one.set[key].clone());
+        values.chain(columns.iter().map(|(.., text)| text(one))).collect()
     };
     std::iter::once(heads).chain(documents.iter().map(row)).collect()
 }
 
-fn text(sweeps: &[Sweep], document: &SweepDocument) -> String {
-    let rows = rows(sweeps, &document.combinations);
+fn text(document: &SweepDocument) -> String {
+    let rows = rows(document);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..rows[0].len()).filter_map(width).collect();
     let line = |row: &Vec<String>| {
@@ -418,27 +473,31 @@ fn text(sweeps: &[Sweep], document: &SweepDocument) -> String {
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };
     let mut out: String = rows.iter().map(line).collect();
+    for FailedPoint { set, why } in &document.failed {
+        out += &format!("\nFailed: {}: {why}\n", words("", set));
+    }
     if document.interrupted {
         out += &format!("\n{INTERRUPTED}\n");
     }
     out
 }
 
-fn page(name: &str, sweeps: &[Sweep], document: &SweepDocument) -> String {
-    let documents = &document.combinations;
+fn page(name: &str, document: &SweepDocument) -> String {
     let mut page = Page::new(&format!("farlane sim {name}"));
-    let keys: Vec<&str> = sweeps.iter().map(|sweep| sweep.key.as_str()).collect();
-    page.text(&format!("Every combination of {}, simulated.", keys.join(", ")));
+    page.text(&format!("Every combination of {}, simulated.", document.keys.join(", ")));
+    for FailedPoint { set, why } in &document.failed {
+        page.warning(&format!("Failed: {}: {why}", words("", set)));
+    }
     if document.interrupted {
         page.warning(INTERRUPTED);
     }
-    let mut rows = rows(sweeps, documents).into_iter();
+    let mut rows = rows(document).into_iter();
     let heads = rows.next().unwrap_or_default();
     let heads: Vec<_> = heads.iter().map(|name| (name.as_str(), align(name))).collect();
     let mut table = Table::new(&heads);
     rows.for_each(|row| table.row(row));
     page.table(&table);
-    page.figures(&pictures::all(sweeps, documents));
+    page.figures(&pictures::all(&document.keys, &document.combinations));
     page.section("The plan");
     page.preformatted(&document.plan_text);
     finish_with_data(page, "JSON", document)

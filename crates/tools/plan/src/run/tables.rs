@@ -1,13 +1,13 @@
-//! Tables of results as CSV and Parquet, one file per table and format: `commands`, `stages`,
-//! `links`, `streams`, `histograms`. Both worlds write the same tables, so rows of a simulation and
+//! Tables of results as CSV and Parquet, one file per table and format: `results`, `commands`,
+//! `stages`, `links`, `streams`, `histograms`. Both worlds write the same tables, so rows of a simulation and
 //! of its live run can be joined.
 //!
 //! Each row begins with the world, the run, its seed and the settings of a sweep. Times are whole
 //! nanoseconds.
 
-use super::document::{SimLink, SimReport, SimSegments, Stream, World};
+use super::document::{SimLatency, SimLink, SimReport, SimSegments, Stream, World};
 use crate::Planned;
-use columns::{Column, RowFiles, Schema, Targets, Value};
+use columns::{Batch, Column, RowFiles, RowTarget, Schema, Targets, Value};
 use report::target::Target;
 use report::{Failure, Outcome};
 use sim::ethernet::FrameStage;
@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use wire::Instant;
 
 /// Names of the tables.
-const NAMES: [&str; 6] = ["commands", "stages", "links", "streams", "histograms", "frames"];
+const NAMES: [&str; 7] =
+    ["results", "commands", "stages", "links", "streams", "histograms", "frames"];
 /// Name of the plan's file.
 pub(super) const PLAN: &str = "plan.toml";
 
@@ -114,6 +115,29 @@ const STREAMS: [Column; 21] = after_origin([
     Column::unsigned("jitter_ns", "ns"),
 ]);
 
+/// Columns of a host, or of a stream at a listener.
+pub(super) const RESULTS: [Column; 23] = after_origin([
+    Column::text("digest"),
+    Column::text("kind"),
+    Column::text("name"),
+    Column::text("listener"),
+    Column::unsigned("n", ""),
+    Column::unsigned("min_ns", "ns"),
+    Column::unsigned("mean_ns", "ns"),
+    Column::unsigned("p50_ns", "ns"),
+    Column::unsigned("p90_ns", "ns"),
+    Column::unsigned("p99_ns", "ns"),
+    Column::unsigned("p99_9_ns", "ns"),
+    Column::unsigned("max_ns", "ns"),
+    Column::unsigned("jitter_ns", "ns"),
+    Column::optional("bytes", "B"),
+    Column::optional("span_ns", "ns"),
+    Column::optional("iops", "1/s"),
+    Column::optional("failures", ""),
+    Column::optional("lost", ""),
+    Column::optional("late", ""),
+]);
+
 const HISTOGRAMS: [Column; 9] = after_origin([
     Column::text("kind"),
     Column::text("name"),
@@ -189,12 +213,13 @@ pub struct CommandRow<'a> {
 /// disk.
 #[derive(Debug)]
 pub struct Tables {
-    commands: RowFiles,
-    stages: RowFiles,
-    links: RowFiles,
-    streams: RowFiles,
-    histograms: RowFiles,
-    frames: Option<RowFiles>,
+    results: RowTarget,
+    commands: RowTarget,
+    stages: RowTarget,
+    links: RowTarget,
+    streams: RowTarget,
+    histograms: RowTarget,
+    frames: Option<RowTarget>,
 }
 
 impl TableFolders {
@@ -203,17 +228,14 @@ impl TableFolders {
         self.csv.iter().chain(&self.parquet).map(PathBuf::as_path)
     }
 
-    /// Creates the requested folders. A folder may exist if it is empty or `allowed` is the only
-    /// file in it.
+    /// Creates the requested folders. A folder may exist if it is empty.
     ///
     /// # Errors
     /// One line that names the folder.
-    pub fn create(&self, allowed: &[&str]) -> Outcome {
+    pub fn create(&self) -> Outcome {
         let is_free = |folder: &Path| {
             fs::create_dir_all(folder)?;
-            let names = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.file_name()));
-            let names = names.collect::<Result<Vec<_>, _>>()?;
-            Ok::<bool, std::io::Error>(names.iter().all(|name| allowed.iter().any(|a| name == a)))
+            Ok::<bool, std::io::Error>(fs::read_dir(folder)?.next().is_none())
         };
         self.all().try_for_each(|folder| match is_free(folder) {
             Ok(true) => Ok(()),
@@ -224,16 +246,6 @@ impl TableFolders {
             Err(error) => Err(Failure(format!("cannot create {}: {error}", folder.display()))),
         })
     }
-}
-
-impl TableFolders {
-    /// Removes the files of the tables. An error leaves files behind.
-    pub(super) fn remove_tables(&self) {
-        for (folder, ending) in [(&self.csv, "csv"), (&self.parquet, "parquet")] {
-            let files = NAMES.map(|name| Some(folder.as_ref()?.join(name).with_extension(ending)));
-            files.into_iter().flatten().for_each(|file| drop(fs::remove_file(file)));
-        }
-    }
 
     /// Creates the requested folders with the text of the plan, and begins the tables; `None` if no
     /// folder is requested.
@@ -241,7 +253,7 @@ impl TableFolders {
     /// # Errors
     /// One line that names a folder with other files, or a file that cannot be written.
     pub fn begin(&self, plan: &str) -> Result<Option<Tables>, Failure> {
-        self.create(&[])?;
+        self.create()?;
         for folder in self.all() {
             let path = folder.join(PLAN);
             let failed = |error| Failure(format!("cannot write {}: {error}", path.display()));
@@ -265,17 +277,48 @@ impl Tables {
             let name = NAMES[number];
             let csv = file(&folders.csv, name, "csv");
             let parquet = file(&folders.parquet, name, "parquet");
-            RowFiles::create(Targets { csv: csv.as_ref(), parquet: parquet.as_ref() }, schema)
+            let targets = Targets { csv: csv.as_ref(), parquet: parquet.as_ref() };
+            Ok::<_, Failure>(RowFiles::create(targets, schema)?.map(RowTarget::Files))
         };
-        let Some(commands) = table(0, &COMMANDS)? else { return Ok(None) };
-        let others = (table(1, &STAGE_TABLE)?, table(2, &LINKS)?);
-        let more = (table(3, &STREAMS)?, table(4, &HISTOGRAMS)?);
-        let ((Some(stages), Some(links)), (Some(streams), Some(histograms))) = (others, more)
+        let Some(results) = table(0, &RESULTS)? else { return Ok(None) };
+        let of_runs = (table(1, &COMMANDS)?, table(2, &STAGE_TABLE)?, table(3, &LINKS)?);
+        let of_streams = (table(4, &STREAMS)?, table(5, &HISTOGRAMS)?);
+        let ((Some(commands), Some(stages), Some(links)), (Some(streams), Some(histograms))) =
+            (of_runs, of_streams)
         else {
             unreachable!("every table is in the same folders")
         };
-        let frames = if folders.frames { table(5, &FRAMES)? } else { None };
-        Ok(Some(Self { commands, stages, links, streams, histograms, frames }))
+        let frames = if folders.frames { table(6, &FRAMES)? } else { None };
+        Ok(Some(Self { results, commands, stages, links, streams, histograms, frames }))
+    }
+
+    /// Begins tables in memory; with a table of frames if `frames`.
+    pub(super) fn in_memory(frames: bool) -> Self {
+        let table = |schema: Schema| RowTarget::Memory(Batch::new(schema));
+        Self {
+            results: table(&RESULTS),
+            commands: table(&COMMANDS),
+            stages: table(&STAGE_TABLE),
+            links: table(&LINKS),
+            streams: table(&STREAMS),
+            histograms: table(&HISTOGRAMS),
+            frames: frames.then(|| table(&FRAMES)),
+        }
+    }
+
+    fn into_targets(self) -> impl Iterator<Item = (&'static str, RowTarget)> {
+        let all =
+            [self.results, self.commands, self.stages, self.links, self.streams, self.histograms];
+        NAMES.into_iter().zip(all.into_iter().chain(self.frames))
+    }
+
+    /// Returns the tables in memory with their names.
+    pub(super) fn into_batches(self) -> Vec<(&'static str, Batch)> {
+        let batch = |(name, target)| match target {
+            RowTarget::Memory(batch) => Some((name, batch)),
+            RowTarget::Files(_) => None,
+        };
+        self.into_targets().filter_map(batch).collect()
     }
 
     /// Adds a command.
@@ -371,6 +414,7 @@ impl Tables {
 
     /// Adds everything of a simulation but its commands.
     pub fn document(&mut self, origin: &RowOrigin<'_>, document: &SimReport) {
+        results(origin, document, |row| self.results.push(Instant::ZERO, row));
         document.segments.iter().for_each(|segments| self.stages(origin, segments));
         document.links.iter().for_each(|link| self.link(origin, link));
         document.streams.iter().for_each(|stream| self.stream(origin, stream));
@@ -391,14 +435,37 @@ impl Tables {
             ("farlane.version", env!("CARGO_PKG_VERSION").to_owned()),
             ("farlane.plan", plan.to_owned()),
         ];
-        let all = [self.commands, self.stages, self.links, self.streams, self.histograms];
-        let failed: Vec<String> = all
-            .into_iter()
-            .chain(self.frames)
-            .filter_map(|file| file.finish(&metadata).err())
-            .map(|failure| failure.0)
-            .collect();
+        let ended = |(_, target)| match target {
+            RowTarget::Files(files) => files.finish(&metadata),
+            RowTarget::Memory(_) => Ok(()),
+        };
+        let failed: Vec<String> =
+            self.into_targets().filter_map(|table| ended(table).err()).map(|why| why.0).collect();
         if failed.is_empty() { Ok(()) } else { Err(Failure(failed.join("; "))) }
+    }
+}
+
+/// Makes the rows of the hosts and streams of a simulation.
+pub(super) fn results(
+    origin: &RowOrigin<'_>,
+    document: &SimReport,
+    mut push: impl FnMut(&[Value<'_>]),
+) {
+    let mut row = |texts: [&str; 3], ns: &SimLatency, own: [Option<u64>; 6]| {
+        let texts = [document.digest.as_str()].into_iter().chain(texts).map(Value::Text);
+        let times = [ns.n, ns.min, ns.mean, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.max, ns.jitter];
+        let cells = start(origin).into_iter().chain(texts).chain(times.map(Value::Unsigned));
+        push(&cells.chain(own.map(Value::Optional)).collect::<Vec<_>>());
+    };
+    for host in &document.hosts {
+        let failures = host.failures + host.mismatches;
+        let own = [host.bytes, host.span_ns, host.iops, failures].map(Some);
+        let [bytes, span, iops, failures] = own;
+        row(["host", &host.host, ""], &host.latency_ns, [bytes, span, iops, failures, None, None]);
+    }
+    for (_, stream, own) in document.stream_rows() {
+        let counts = [None, None, None, None, Some(own.lost), Some(own.late)];
+        row(["stream", &stream.name, &own.station], &own.latency_ns, counts);
     }
 }
 
@@ -407,7 +474,7 @@ fn start<'a>(origin: &RowOrigin<'a>) -> [Value<'a>; 4] {
     [Value::Text(world.name()), Value::Unsigned(run), Value::Unsigned(seed), Value::Text(set)]
 }
 
-fn push(file: &mut RowFiles, origin: &RowOrigin<'_>, texts: &[Value<'_>], numbers: &[u64]) {
+fn push(file: &mut RowTarget, origin: &RowOrigin<'_>, texts: &[Value<'_>], numbers: &[u64]) {
     let numbers: Vec<_> = numbers.iter().map(|number| Value::Unsigned(*number)).collect();
     file.push(Instant::ZERO, &[&start(origin)[..], texts, &numbers].concat());
 }

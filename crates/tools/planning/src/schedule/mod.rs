@@ -4,6 +4,7 @@
 //! - [`verify`]: simulated latencies, by kind of command;
 //! - [`help`]: what would help if no list meets the deadlines;
 //! - [`periodic`]: schedules of one-way periodic streams;
+//! - `request`: either search, as a document and a plan;
 //! - [`document`]: the results.
 //!
 //! A command is sporadic: it may begin at any time, and waits for a window at each leg. So lists
@@ -15,12 +16,14 @@
 pub mod document;
 pub mod help;
 pub mod periodic;
+mod request;
 pub mod verify;
 pub mod windows;
 
 use crate::bound::{Bounds, Method, bound_with, known_commands};
 use crate::commands::{HostCommands, Kind};
 use plan::{Bound as Required, Planned, Requirement, Subject};
+pub use request::Request;
 use sim::network::CableEnd;
 use std::collections::BTreeMap;
 use tsn::GateControlList;
@@ -37,6 +40,21 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
+    /// Sets the deadline of `read` or `write` to a time such as `300us`.
+    ///
+    /// # Errors
+    /// What is expected instead.
+    pub fn set(&mut self, kind: &str, time: &str) -> Result<(), &'static str> {
+        const EXPECTED: &str = "expected read=TIME or write=TIME, such as read=300us";
+        let time = time.parse().map_err(|_| EXPECTED)?;
+        match kind {
+            "read" => self.read = Some(time),
+            "write" => self.write = Some(time),
+            _ => return Err(EXPECTED),
+        }
+        Ok(())
+    }
+
     fn of(self, kind: Kind) -> Option<Duration> {
         match kind {
             Kind::Read => self.read,

@@ -1,6 +1,6 @@
 use super::LatencyBounds;
 use crate::run::phases::{self, Phases};
-use crate::run::sweep::{Combinations, Sweep, SweepOptions};
+use crate::run::sweep::{Combinations, Grid, Sweep, SweepOptions};
 use crate::run::{RunOptions, Seeds, Shifts, Watch, once};
 use crate::simulate::OutputFiles;
 use crate::simulate::limits::Assumptions;
@@ -118,10 +118,11 @@ fn each_combination_of_a_sweep_is_searched() {
     let plan = Plan::parse("p.toml", TWO).unwrap();
     let sweep: Sweep = "traffic.t.length=500B,200B".parse().unwrap();
     let shifts = shifts(8, Some(bounds), &Plan::SHIFTED);
-    let all = Combinations::new(&plan, &[sweep], &Seeds::default(), Some(&shifts));
+    let grid = Grid::product(&[sweep]);
+    let all = Combinations::new(&plan, &grid, &Seeds::default(), Some(&shifts));
     let mut all = all.unwrap_or_else(|error| panic!("{error:?}"));
-    let options = SweepOptions { name: "p.toml", text: "", tables: None, resume: None };
-    let document = all.run(&options, &WATCH).unwrap();
+    let options = SweepOptions { name: "p.toml", text: "", tables: None };
+    let document = all.run(&options, &WATCH);
     for (combination, length) in document.combinations.iter().zip(["500B", "200B"]) {
         let alone = tried(&TWO.replace("500B", length), &shifts);
         assert_eq!(format!("{:?}", combination.phases), format!("{:?}", Some(alone)));

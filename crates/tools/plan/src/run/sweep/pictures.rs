@@ -1,6 +1,6 @@
 //! The pictures of a sweep: one row per combination, without interpolation between combinations.
 
-use super::{Sweep, latency, longest, mean, value};
+use super::{latency, longest, mean, value};
 use crate::run::document::SimReport;
 use crate::run::over_seeds::{Estimate, OverSeeds};
 use crate::run::phases::Phases;
@@ -57,15 +57,15 @@ fn if_has_hosts(document: &SimReport, value: u64) -> Option<f64> {
 }
 
 /// Returns caption, subtitle and SVG of each picture.
-pub fn all(sweeps: &[Sweep], documents: &[SimReport]) -> Vec<(String, String, String)> {
-    let requirements = requirements(sweeps, documents);
-    let figures = FIGURES.iter().filter_map(|figure| picture(figure, sweeps, documents));
+pub fn all(keys: &[String], documents: &[SimReport]) -> Vec<(String, String, String)> {
+    let requirements = requirements(keys, documents);
+    let figures = FIGURES.iter().filter_map(|figure| picture(figure, keys, documents));
     figures.chain(requirements).collect()
 }
 
 fn picture(
     (title, series, format, mean): &Figure,
-    sweeps: &[Sweep],
+    keys: &[String],
     documents: &[SimReport],
 ) -> Option<(String, String, String)> {
     let has = |(_, value): &&(&str, Value)| documents.iter().any(|one| value(one).is_some());
@@ -77,7 +77,7 @@ fn picture(
         let note = last.map_or_else(String::new, |value| format(*value));
         let estimate = document.over_seeds.as_ref().and_then(*mean);
         let interval = estimate.map(|mean| mean.confidence_95.map(|end| end.max(0.0)));
-        DotRow { name: name(sweeps, document), note, bad: false, values, interval }
+        DotRow { name: name(keys, document), note, bad: false, values, interval }
     };
     let rows: Vec<_> = documents.iter().map(row).collect();
     let names: Vec<String> = series.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -99,10 +99,10 @@ fn picture(
 }
 
 /// Plots the largest observed latency of each requirement as a share of its deadline.
-fn requirements(sweeps: &[Sweep], documents: &[SimReport]) -> Option<(String, String, String)> {
+fn requirements(keys: &[String], documents: &[SimReport]) -> Option<(String, String, String)> {
     let share = |row: &Row| Some(row.worst_ns? as f64 / row.limit_ns?.max(1) as f64);
     let row = |document: &SimReport| DotRow {
-        name: name(sweeps, document),
+        name: name(keys, document),
         note: document.verdict().unwrap_or_default(),
         bad: !document.meets_requirements(),
         values: vec![document.required().into_iter().filter_map(share).collect()],
@@ -119,9 +119,9 @@ fn requirements(sweeps: &[Sweep], documents: &[SimReport]) -> Option<(String, St
     })
 }
 
-fn name(sweeps: &[Sweep], document: &SimReport) -> String {
-    let key = |sweep: &Sweep| format!("{}={}", sweep.key, document.set[&sweep.key]);
-    sweeps.iter().map(key).collect::<Vec<_>>().join(", ")
+fn name(keys: &[String], document: &SimReport) -> String {
+    let key = |key: &String| format!("{key}={}", document.set[key]);
+    keys.iter().map(key).collect::<Vec<_>>().join(", ")
 }
 
 fn dots(

@@ -1,0 +1,89 @@
+//! A search for lists, as a document and a plan.
+
+use super::document::ScheduleReport;
+use super::{Deadlines, Limits, Search, help, periodic, verify, windows};
+use plan::{Plan, Planned};
+use wire::Duration;
+
+/// What to search for, and how long.
+pub struct Request<'a> {
+    /// Deadlines of commands. Without one, each frame of a periodic stream with a deadline has a
+    /// window.
+    pub deadlines: Deadlines,
+    /// Starts a timer that runs for the time of the search divided by a number. Returns whether it
+    /// is over.
+    pub timer: &'a dyn Fn(u32) -> Box<dyn Fn() -> bool + 'a>,
+    /// Times of lists are multiples of this.
+    pub grain: Duration,
+    /// Maximum entries of a list.
+    pub entries: usize,
+    /// Largest difference of two clocks; only without deadlines of commands.
+    pub clock_error: Duration,
+    /// Simulations that verify lists for commands, each with other starts.
+    pub trials: u64,
+    /// Whether to make the plan with the lists.
+    pub with_plan: bool,
+}
+
+impl<'a> Request<'a> {
+    /// A search without deadlines of commands, with the other defaults of `farlane tsn schedule`.
+    pub fn new(timer: &'a dyn Fn(u32) -> Box<dyn Fn() -> bool + 'a>) -> Self {
+        Self {
+            deadlines: Deadlines::default(),
+            timer,
+            grain: Duration::from_us(1),
+            entries: 4096,
+            clock_error: Duration::ZERO,
+            trials: 8,
+            with_plan: false,
+        }
+    }
+
+    /// Searches. Returns the document, and the plan with the lists and the starts of streams.
+    ///
+    /// # Errors
+    /// Why there is no schedule, in one line.
+    pub fn run(
+        &self,
+        name: String,
+        plan: &Plan,
+        planned: &Planned,
+    ) -> Result<(ScheduleReport, Option<Plan>), String> {
+        let is_over = (self.timer)(1);
+        let limits = Limits { is_over: &is_over, grain: self.grain, entries: self.entries };
+        if self.deadlines == Deadlines::default() {
+            let options = periodic::Options { limits, margin: self.clock_error, seed: 1 };
+            return periodic::schedule(name, plan, planned, &options);
+        }
+        self.for_commands(name, (plan, planned), &limits)
+    }
+
+    fn for_commands(
+        &self,
+        name: String,
+        (plan, planned): (&Plan, &Planned),
+        limits: &Limits<'_>,
+    ) -> Result<(ScheduleReport, Option<Plan>), String> {
+        if planned.hosts.is_empty() {
+            return Err("the plan has no host, so no command has a deadline".to_owned());
+        }
+        let search = Search::new(planned, self.deadlines)?;
+        let before = search.before();
+        let found = search.run(limits);
+        let after = windows::apply(planned, &found.lists);
+        let scheduled = self.with_plan.then(|| plan.with_schedule(planned, &after, &[]));
+        let scheduled = scheduled.transpose().map_err(|error| error.to_string())?;
+        let longest = |planned| verify::longest(planned, self.trials);
+        let [simulated, after] = [planned, &after].map(longest);
+        let help = match found.missed.is_empty() {
+            true => Vec::new(),
+            false => {
+                let is_over = (self.timer)(4);
+                help::help(plan, self.deadlines, &Limits { is_over: &is_over, ..*limits })
+            }
+        };
+        let (before, after) = ((&before, &simulated?), (&found, &after?));
+        let report = ScheduleReport::new(name, planned, before, after, &help);
+        Ok((report, scheduled.map(|(plan, _)| plan)))
+    }
+}
