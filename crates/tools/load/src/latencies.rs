@@ -53,7 +53,8 @@ pub fn measure<A: Attached>(
         commands(host, op, buffer, n / 10)?;
         let events = host.observe(|host| commands(host, op, buffer, n))?;
         let commands: Vec<Command> = commands_of(events).collect();
-        let times: Latency = commands.iter().filter_map(Command::duration).collect();
+        let times: Latency =
+            commands.iter().filter_map(Command::duration_ns).map(wire::Duration::from_ns).collect();
         expect(n, times.count() as usize, name)?;
         both.push((Summary::from(&times), intervals::median(&commands)));
     }

@@ -49,6 +49,8 @@ pub struct Hop {
     pub copies: u64,
     /// Whether the bridge drops frames that its filter rejects.
     pub filtered: bool,
+    /// Whether a stream gate of the bridge gives the frames several priorities.
+    pub spread: bool,
     /// What a meter of the bridge lets pass.
     pub meter: Option<Steps>,
 }
@@ -205,7 +207,8 @@ pub fn graph(
                 .map(|priority| usize::from(queues[usize::from(priority)]))
                 .fold(class(wiring.network, *port, tag), usize::max);
             let filtered = filter.is_some();
-            hops.push(Hop { port: *port, class, before: own, copies, filtered, meter });
+            let spread = priorities(filter).collect::<BTreeSet<_>>().len() > 1;
+            hops.push(Hop { port: *port, class, before: own, copies, filtered, spread, meter });
         }
         if hops.len() == known {
             return Err("its paths are a circle".into());

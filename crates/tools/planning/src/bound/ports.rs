@@ -23,6 +23,8 @@ pub struct Classes<'a> {
     pub drift: u64,
     /// Rate limits of the port.
     pub steps: Vec<RateStep>,
+    /// Whether a stream gate puts frames of one flow into several classes.
+    pub spread: bool,
 }
 
 /// The time of a byte at a port, at the slowest of its rate steps, in picoseconds.
@@ -350,6 +352,42 @@ impl Classes<'_> {
         Some(Weights { own, quantum, longest, rounds })
     }
 
+    /// Refuses combinations whose bounds were found below simulated latencies.
+    fn covered(&self, class: usize) -> Result<(), String> {
+        let sends = |class: &usize| self.longest[*class] > 0;
+        let mut used = (0..QUEUES).filter(sends);
+        let shaped = used
+            .any(|class| matches!(self.config.classes[class].algorithm, Algorithm::CreditBased(_)));
+        let is_cyclic = (0..QUEUES).filter(sends).any(|class| self.pair(class).is_some());
+        let others = self.config.gates.is_some() || self.preempts || shaped || is_cyclic;
+        let changes = !self.steps.is_empty() || !self.config.rate_steps.is_empty();
+        if changes && others {
+            let what = "gates, preemption, and credit-based or cyclic queues";
+            return Err(format!(
+                "its line changes its rate, which has no bound together with {what}"
+            ));
+        }
+        if self.spread && shaped {
+            return Err(
+                "a stream gate changes the priority of frames to credit-based classes".into()
+            );
+        }
+        // Express frames go first whenever verification is tried again.
+        let express = self.config.preemption.filter(|_| !self.preempts).map(|own| own.express);
+        let preemptable = express.is_some_and(|express| express >> class & 1 == 0);
+        let behind = |other: usize| express.is_some_and(|express| express >> other & 1 == 1);
+        if preemptable && (0..class).filter(sends).any(behind) {
+            return Err(
+                "the other end of its line does not answer, so that preemption is not verified"
+                    .into(),
+            );
+        }
+        if self.preempts && self.pair(class).is_some() {
+            return Err("its cyclic queues are preempted or preempt others".into());
+        }
+        Ok(())
+    }
+
     /// All that may delay the frames of a class.
     ///
     /// # Errors
@@ -358,6 +396,7 @@ impl Classes<'_> {
         if matches!(self.config.classes[class].algorithm, Algorithm::Own(_)) {
             return Err("its shaper is a custom one".into());
         }
+        self.covered(class)?;
         let cycle = super::flows::cyclic(self.config, class).map(|pair| pair.cycle.as_ps());
         let mut higher = Vec::new();
         let mut margin = self.longest[class];

@@ -88,5 +88,11 @@ pub fn of(planned: &Planned) -> Vec<String> {
     let shaped = ports
         .any(|port| port.classes.iter().any(|class| matches!(class.algorithm, Algorithm::Ats(_))));
     add(shaped, "Asynchronous shapers drop no frame.");
+    let has_commands = !planned.hosts.is_empty();
+    add(has_commands, "No segment of TCP and no raw frame is sent again, and no window is closed.");
+    add(
+        has_commands,
+        "Drives, host software and interrupts take no longer than the plan's models allow.",
+    );
     all
 }

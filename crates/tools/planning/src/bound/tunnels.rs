@@ -116,6 +116,9 @@ impl<'a> Tunnels<'a> {
         for link in &self.links[host] {
             let flows = link.clone()?;
             for side in [0, 1] {
+                if let Some(port) = solver.shaped(flows[side]) {
+                    return Err(format!("its frames pass an asynchronous shaper at {port}"));
+                }
                 let more = solver.extra(flows[side])?;
                 extra[side] = extra[side].max(more.sum);
                 others[side] = others[side].max(more.others);

@@ -10,6 +10,7 @@ use report::Table;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sim::network::CableEnd;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use tsn::GateControlList;
 use wire::Duration;
@@ -162,6 +163,13 @@ impl From<&Missed> for MissedRow {
 }
 
 impl ScheduleReport {
+    /// Adds requirements of the plan that the simulation misses.
+    pub fn require(&mut self, missed: Vec<MissedRow>) {
+        let known: BTreeSet<String> = self.missed.iter().map(|row| row.name.clone()).collect();
+        self.missed.extend(missed.into_iter().filter(|row| !known.contains(&row.name)));
+        self.feasible = self.missed.is_empty();
+    }
+
     /// The document of a search.
     pub fn new(
         plan: String,

@@ -74,6 +74,7 @@ impl<'a> Request<'a> {
         let scheduled = self.with_plan.then(|| plan.with_schedule(planned, &after, &[]));
         let scheduled = scheduled.transpose().map_err(|error| error.to_string())?;
         let longest = |planned| verify::longest(planned, self.trials);
+        let required = verify::required(&after)?;
         let [simulated, after] = [planned, &after].map(longest);
         let help = match found.missed.is_empty() {
             true => Vec::new(),
@@ -83,7 +84,8 @@ impl<'a> Request<'a> {
             }
         };
         let (before, after) = ((&before, &simulated?), (&found, &after?));
-        let report = ScheduleReport::new(name, planned, before, after, &help);
+        let mut report = ScheduleReport::new(name, planned, before, after, &help);
+        report.require(required);
         Ok((report, scheduled.map(|(plan, _)| plan)))
     }
 }

@@ -1,7 +1,11 @@
 //! Simulated latencies, by kind of command.
 
+use super::document::MissedRow;
 use crate::commands::Kind;
 use plan::Planned;
+use plan::run::once;
+use plan::simulate::requirements::Row;
+use report::span::micros;
 use sim::World;
 use sim::ethernet::traffic::Pattern;
 use sim::measure::{CommandRecord, Observer, Op};
@@ -27,6 +31,25 @@ impl Observer for Watcher {
         let known = longest.entry((record.host.into(), kind)).or_default();
         *known = (*known).max(record.until.since(record.since));
     }
+}
+
+/// Returns the requirements of a plan that its simulation misses.
+///
+/// # Errors
+/// The error of the simulation.
+pub fn required(planned: &Planned) -> Result<Vec<MissedRow>, String> {
+    let (document, _) = once(planned, &|| false).map_err(|failed| failed.why)?;
+    let missed = document.requirements.into_iter().filter(|row| !row.holds);
+    let row = |row: Row| MissedRow {
+        name: row.name,
+        deadline_ns: row.limit_ns.unwrap_or(0),
+        bound_ns: None,
+        why: Some(match row.worst_ns {
+            Some(worst) => format!("it takes {} us in the simulation", micros(worst)),
+            None => format!("{} of {} are lost or late in the simulation", row.late, row.count),
+        }),
+    };
+    Ok(missed.map(row).collect())
 }
 
 /// Simulates a plan `trials` times, each but the first with other starts of streams and hosts.

@@ -5,6 +5,9 @@ use super::higher::{Credit, Higher};
 use super::load::{Load, Measure};
 use super::windows::Windows;
 
+/// Places in a cycle of cyclic queues.
+const PARTS: u64 = 64;
+
 /// A class at a port, and all that may delay its frames.
 #[derive(Clone, Debug)]
 pub struct Class {
@@ -179,15 +182,24 @@ impl Class {
 
     /// The longest time from the arrival of a frame in a cyclic queue to the begin of its
     /// transmission. `None`: a cycle is too short for the frames of the previous one.
+    ///
+    /// Between two rises of the stairs, work comes at the rate of a line. So a cycle has
+    /// [`PARTS`] places too: a frame comes at the earliest place, and behind all work until the
+    /// next one.
     fn cyclic(&self, line: u64, cycle: u64) -> Option<u64> {
+        let mut places = self.own.rises(cycle, Measure::Line);
+        places.extend((0..PARTS).map(|part| cycle / PARTS * part));
+        places.push(cycle + 1);
+        places.sort_unstable();
+        places.dedup();
         let mut longest = 0;
-        for x in self.own.rises(cycle, Measure::Line) {
-            let all = self.own.work(x).max(line);
+        for (from, to) in places.iter().zip(&places[1..]) {
+            let all = self.own.work(to - 1).max(line);
             let start = self.start(all - line)?;
             if start + line > cycle {
                 return None;
             }
-            longest = longest.max(cycle - x + start);
+            longest = longest.max(cycle - from + start);
         }
         Some(longest)
     }

@@ -29,6 +29,7 @@ impl<'a> Solver<'a> {
             preempts,
             drift: self.drift,
             steps: self.rate_steps(port).to_vec(),
+            spread: all.iter().any(|(flow, at)| self.flows[*flow].hops[*at].spread),
         };
         for (flow, at) in all {
             let class = self.flows[*flow].hops[*at].class;

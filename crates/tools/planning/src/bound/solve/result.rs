@@ -74,6 +74,16 @@ impl Solver<'_> {
         )
     }
 
+    /// The first port of a flow with an asynchronous shaper, if there is one.
+    pub(in crate::bound) fn shaped(&self, number: usize) -> Option<&str> {
+        let is_shaped = |hop: &&flows::Hop| {
+            let class = &self.network.port(hop.port).classes[hop.class];
+            matches!(class.algorithm, Algorithm::Ats(_))
+        };
+        let hop = self.flows[number].hops.iter().find(is_shaped)?;
+        Some(&self.names[&hop.port])
+    }
+
     /// How much longer the frames of a command take over a flow than through a quiet network.
     ///
     /// # Errors

@@ -19,9 +19,10 @@ pub mod problem;
 pub mod search;
 
 use super::document::{MissedRow, ScheduleReport, ScheduledStream, port_schedules};
-use super::{Limits, Lists, windows};
+use super::{Limits, Lists, verify, windows};
 use plan::{Overload, Plan, Planned, StreamStart};
 use problem::{Problem, Timing};
+use report::span::micros;
 use search::Found;
 use sim::network::StreamReport;
 use sim::{Config, World};
@@ -52,7 +53,8 @@ pub fn schedule(
     options: &Options<'_>,
 ) -> Result<(ScheduleReport, Option<Plan>), String> {
     let Options { limits, margin, seed } = options;
-    let problem = problem::build(planned, Timing::Line, (*margin, limits.grain))?;
+    let margin = *margin + jitter(planned);
+    let problem = problem::build(planned, Timing::Line, (margin, limits.grain))?;
     if problem.streams.is_empty() {
         return Err("no periodic stream has a deadline".to_owned());
     }
@@ -75,14 +77,16 @@ pub fn schedule(
     }
     let lists = lists::lists(&found, &cycles, limits.entries)?;
     report.schedules = port_schedules(planned, &lists);
-    let (scheduled, after) = apply(plan, planned, &found, &lists)?;
-    let simulated = simulate(after.config, cycles.into_iter().max().unwrap_or_default())?;
+    let (scheduled, mut after) = apply(plan, planned, &found, &lists)?;
+    cover(&mut after.config, cycles.into_iter().max().unwrap_or_default());
+    let world = World::new(&after.config).and_then(|mut world| world.run());
+    let simulated = world.map_err(|error| error.to_string())?.streams;
     for number in 0..problem.streams.len() {
         let (rows, late) = rows(planned, &found, number, &simulated)?;
         report.streams.extend(rows);
         report.missed.extend(late);
     }
-    report.feasible = report.missed.is_empty();
+    report.require(verify::required(&after)?);
     Ok((report, Some(scheduled)))
 }
 
@@ -133,14 +137,19 @@ fn apply(
     }
 }
 
-/// The results of all streams in a simulation of two cycles.
-fn simulate(mut config: Config, cycle: u64) -> Result<Vec<StreamReport>, String> {
+/// How much the arrival of a frame differs by the jitter of all bridges on its way: six standard
+/// deviations each, which simulated bridges never exceed.
+fn jitter(planned: &Planned) -> Duration {
+    let bridges = planned.config.network.bridges.iter();
+    Duration::from_ps(bridges.map(|bridge| 6 * bridge.jitter.as_ps()).sum())
+}
+
+/// Makes a run cover at least two cycles.
+fn cover(config: &mut Config, cycle: u64) {
     let traffic = config.network.stations.iter().flat_map(|station| &station.traffic);
     let begin = traffic.map(|traffic| traffic.start).max().unwrap_or(Instant::ZERO);
     let least = begin.since(Instant::ZERO) + Duration::from_ps(2 * cycle);
     config.runtime = Some(config.runtime.map_or(least, |runtime| runtime.max(least)));
-    let report = World::new(&config).and_then(|mut world| world.run());
-    Ok(report.map_err(|error| error.to_string())?.streams)
 }
 
 /// The rows of a stream, and the listeners whose simulated frames are late.
@@ -164,7 +173,21 @@ fn rows(
             (placed.starts[end.hop] - placed.release, stream.earliest()[end.hop]);
         let margin = found.board.problem.margin;
         let latency = board::longest(start, earliest, margin) + end.after;
+        let latency = latency + jitter(planned).as_ps();
         let longest = listener.latency.longest();
+        if longest.as_ps() > latency {
+            late.push(MissedRow {
+                name: format!("stream {name}"),
+                deadline_ns: end.deadline.unwrap_or_default() / 1000,
+                bound_ns: None,
+                why: Some(format!(
+                    "it takes {} us in the simulation and {} us by its windows: clocks of the plan \
+                     differ by more than the clock error, or ports send frames of their own",
+                    micros(longest.as_ns()),
+                    micros(latency.div_ceil(1000)),
+                )),
+            });
+        }
         if listener.lost + listener.late > 0 {
             late.push(MissedRow {
                 name: format!("stream {name}"),
