@@ -8,6 +8,7 @@ the points that were finished.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from typing import Any
 
@@ -73,6 +74,8 @@ def main() -> None:
         import ray
     except ModuleNotFoundError as error:
         sys.exit(str(error))
+    # The caller stops the sweep by this signal, which programs in the background ignore.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         ray.init(address=options.address or "auto", **quiet)

@@ -51,6 +51,9 @@ class Interrupt(unittest.TestCase):
         self.assertTrue(0 < int(combinations) < 1_000, combinations)
 
     def test_other_threads_run_during_a_simulation(self) -> None:
+        # Programs in the background of a shell ignore the signal.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         begun = threading.Event()
 
         def interrupt() -> None:

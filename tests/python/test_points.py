@@ -71,7 +71,7 @@ class Points(unittest.TestCase):
             self.plan.sweep(VALUES, folder=self.folder, engine=engine)
 
     def test_a_point_that_takes_too_long_is_counted(self) -> None:
-        endless = self.plan.set({"limits.events": 10**11})
+        endless = self.plan.set({"limits.events": 10**11, "drive.size": "1GiB"})
         with self.assertWarnsRegex(UserWarning, "1 points failed.*longer than 0.2 s"):
             sweep = endless.sweep(
                 {"workload.size": ["64KiB", "1GiB"]}, folder=self.folder, point_timeout="200ms"
