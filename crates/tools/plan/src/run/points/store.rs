@@ -52,9 +52,13 @@ impl Folder {
         match fs::read(path.join(SWEEP)) {
             Ok(text) => job.compare(&text).map_err(refused)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // A call that was killed may have left the folder of the points, without points.
+                let _ = fs::remove_dir(path.join(POINTS));
                 if fs::read_dir(path).map_err(failed)?.next().is_some() {
                     return Err(refused("the folder has other files; name another one".into()));
                 }
+                // Workers find it as soon as they find the sweep.
+                fs::create_dir(path.join(POINTS)).map_err(failed)?;
                 let text = serde_json::to_vec_pretty(&job).map_err(io::Error::other);
                 replace(&path.join(SWEEP), &text.map_err(failed)?).map_err(failed)?;
             }
