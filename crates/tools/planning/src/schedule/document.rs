@@ -234,6 +234,7 @@ impl ScheduleReport {
         let mut text: String = tables.map(|(table, _)| format!("{}\n", table.text())).collect();
         let mut line = |line: String| writeln!(text, "{line}").expect("a String takes all");
         match self.feasible {
+            true if self.share.is_empty() => line("All deadlines are met without lists.".into()),
             true => line(format!("All deadlines are met, with {}.", self.share)),
             false => line(format!(
                 "No list meets all deadlines. The best of {}: {}.",

@@ -43,16 +43,19 @@ impl Deadlines {
     /// Sets the deadline of `read` or `write` to a time such as `300us`.
     ///
     /// # Errors
-    /// What is expected instead.
+    /// What is expected instead, also if it is set already.
     pub fn set(&mut self, kind: &str, time: &str) -> Result<(), &'static str> {
         const EXPECTED: &str = "expected read=TIME or write=TIME, such as read=300us";
         let time = time.parse().map_err(|_| EXPECTED)?;
-        match kind {
-            "read" => self.read = Some(time),
-            "write" => self.write = Some(time),
+        let own = match kind {
+            "read" => &mut self.read,
+            "write" => &mut self.write,
             _ => return Err(EXPECTED),
+        };
+        match own.replace(time) {
+            Some(_) => Err("one deadline for reads and one for writes"),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn of(self, kind: Kind) -> Option<Duration> {
