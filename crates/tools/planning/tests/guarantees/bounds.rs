@@ -204,7 +204,7 @@ fn list(random: &mut Random) -> String {
 
 /// The streams and listeners whose longest simulated latency exceeds the bound, and the number of
 /// bounds.
-fn exceeded(
+pub fn exceeded(
     (planned, report): (&Planned, &Report),
     bounds: &Bounds,
     lossy: bool,

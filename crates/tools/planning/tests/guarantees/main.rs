@@ -3,5 +3,6 @@
 mod bounds;
 mod commands;
 mod methods;
+mod mixed;
 mod periodic;
 mod plans;
