@@ -37,7 +37,7 @@ impl PlanArgs {
 
     /// The text of the plan, with the options as comments.
     pub fn text(&self, plan: &Plan) -> String {
-        text_with_settings(plan, &self.set)
+        text_with_settings(&plan.text, &self.set)
     }
 }
 

@@ -160,7 +160,7 @@ impl Plan {
     /// The text of the plan, with the settings as comments.
     #[getter]
     fn text(&self) -> String {
-        text_with_settings(&self.plan, &self.settings)
+        text_with_settings(&self.plan.text, &self.settings)
     }
 
     /// Simulates the plan.

@@ -26,13 +26,13 @@ use std::time::Duration;
 /// Time between two looks at the folder and at the engine.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Shows how many points are done.
-fn show(folder: &Folder, watch: &Watch<'_>) {
-    if let Ok(summary) = folder.summary() {
-        let mut text = format!("{} of {} points", summary.done, folder.count());
-        if summary.failed > 0 {
-            text += &format!(", {} failed", summary.failed);
-        }
-        (watch.progress)(Some(&text));
+/// Shows how many points are done. Returns whether none is left.
+fn show(folder: &Folder, watch: &Watch<'_>) -> bool {
+    let Ok(summary) = folder.summary() else { return false };
+    let mut text = format!("{} of {} points", summary.done, folder.count());
+    if summary.failed > 0 {
+        text += &format!(", {} failed", summary.failed);
     }
+    (watch.progress)(Some(&text));
+    summary.done + summary.failed == folder.count()
 }

@@ -107,11 +107,10 @@ fn wait(job: &str, folder: &Folder, watch: &Watch<'_>) -> Outcome {
             is_cancelled = true;
             output(Command::new("scancel").arg(job))?;
         }
-        let is_over = folder.missing().is_empty();
+        let is_over = show(folder, watch);
         if (is_over || look % PATIENCE == 0) && queued(job)?.is_empty() {
             return Ok(());
         }
-        show(folder, watch);
         std::thread::sleep(LOOK);
     }
     Ok(())

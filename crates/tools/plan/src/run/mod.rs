@@ -125,9 +125,9 @@ pub fn run(
     Ok(SimReport { interrupted, plan_text: options.text.clone(), ..document })
 }
 
-/// Returns the text of a plan followed by the settings of the option `--set` as comments, which
+/// Returns the text of a plan, followed by the settings of the option `--set` as comments, which
 /// results contain.
-pub fn text_with_settings(plan: &Plan, set: &[String]) -> String {
+pub fn text_with_settings(plan: &str, set: &[String]) -> String {
     let set = set.iter().map(|setting| format!("\n# --set {setting}"));
-    set.fold(plan.text.to_string(), |text, line| text + &line)
+    set.fold(plan.to_owned(), |text, line| text + &line)
 }

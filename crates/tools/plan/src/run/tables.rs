@@ -13,6 +13,7 @@ use report::{Failure, Outcome};
 use sim::ethernet::FrameStage;
 use sim::measure::{CommandRecord, STAGES, Stage};
 use stats::Latency;
+use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wire::Instant;
@@ -269,41 +270,44 @@ impl Tables {
     /// # Errors
     /// One line that names a file.
     pub fn create(folders: &TableFolders) -> Result<Option<Self>, Failure> {
+        if folders.all().next().is_none() {
+            return Ok(None);
+        }
         let file = |folder: &Option<PathBuf>, name: &str, ending: &str| {
             let path = folder.as_ref()?.join(name).with_extension(ending);
             Some(Target::File(path))
         };
-        let table = |number: usize, schema: Schema| {
-            let name = NAMES[number];
+        let table = |name: &str, schema| {
             let csv = file(&folders.csv, name, "csv");
             let parquet = file(&folders.parquet, name, "parquet");
             let targets = Targets { csv: csv.as_ref(), parquet: parquet.as_ref() };
-            Ok::<_, Failure>(RowFiles::create(targets, schema)?.map(RowTarget::Files))
+            let files = RowFiles::create(targets, schema)?.expect("a folder");
+            Ok::<_, Failure>(RowTarget::Files(files))
         };
-        let Some(results) = table(0, &RESULTS)? else { return Ok(None) };
-        let of_runs = (table(1, &COMMANDS)?, table(2, &STAGE_TABLE)?, table(3, &LINKS)?);
-        let of_streams = (table(4, &STREAMS)?, table(5, &HISTOGRAMS)?);
-        let ((Some(commands), Some(stages), Some(links)), (Some(streams), Some(histograms))) =
-            (of_runs, of_streams)
-        else {
-            unreachable!("every table is in the same folders")
-        };
-        let frames = if folders.frames { table(6, &FRAMES)? } else { None };
-        Ok(Some(Self { results, commands, stages, links, streams, histograms, frames }))
+        Self::of(folders.frames, table).map(Some)
     }
 
     /// Begins tables in memory; with a table of frames if `frames`.
     pub(super) fn in_memory(frames: bool) -> Self {
-        let table = |schema: Schema| RowTarget::Memory(Batch::new(schema));
-        Self {
-            results: table(&RESULTS),
-            commands: table(&COMMANDS),
-            stages: table(&STAGE_TABLE),
-            links: table(&LINKS),
-            streams: table(&STREAMS),
-            histograms: table(&HISTOGRAMS),
-            frames: frames.then(|| table(&FRAMES)),
-        }
+        let table = |_: &str, schema| Ok::<_, Infallible>(RowTarget::Memory(Batch::new(schema)));
+        let Ok(tables) = Self::of(frames, table);
+        tables
+    }
+
+    fn of<E>(
+        frames: bool,
+        table: impl Fn(&str, Schema) -> Result<RowTarget, E>,
+    ) -> Result<Self, E> {
+        let [results, commands, stages, links, streams, histograms, all_frames] = NAMES;
+        Ok(Self {
+            results: table(results, &RESULTS)?,
+            commands: table(commands, &COMMANDS)?,
+            stages: table(stages, &STAGE_TABLE)?,
+            links: table(links, &LINKS)?,
+            streams: table(streams, &STREAMS)?,
+            histograms: table(histograms, &HISTOGRAMS)?,
+            frames: frames.then(|| table(all_frames, &FRAMES)).transpose()?,
+        })
     }
 
     fn into_targets(self) -> impl Iterator<Item = (&'static str, RowTarget)> {

@@ -107,8 +107,8 @@ impl Job {
     }
 
     /// Returns the text of the plan, with its settings as comments.
-    pub(super) fn text(&self, plan: &Plan) -> String {
-        text_with_settings(plan, &self.set)
+    pub(super) fn text(&self) -> String {
+        text_with_settings(&self.plan, &self.set)
     }
 
     /// Builds a point.

@@ -6,6 +6,7 @@ use super::job::Job;
 use columns::{Batch, Parquet};
 use report::Failure;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -28,6 +29,15 @@ pub struct Folder {
     job: Job,
     /// Name of this machine.
     machine: String,
+}
+
+/// The state of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    /// It failed.
+    Failed,
+    /// It has results.
+    Done,
 }
 
 /// The points of a folder.
@@ -66,10 +76,9 @@ impl Folder {
         }
         fs::create_dir_all(path.join(POINTS)).map_err(failed)?;
         let folder = Self { path: path.clone(), job, machine: machine.to_owned() };
-        for number in 0..folder.count() {
-            match fs::remove_file(folder.failure(number)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-                _ => {}
+        for (number, state) in folder.points().map_err(failed)? {
+            if state == State::Failed {
+                fs::remove_file(folder.failure(number)).map_err(failed)?;
             }
         }
         Ok(folder)
@@ -120,9 +129,31 @@ impl Folder {
         self.point(number).exists() || self.failure(number).exists()
     }
 
+    /// Returns the states of the points that have one: one read of the folder, which may be remote.
+    fn points(&self) -> io::Result<BTreeMap<usize, State>> {
+        let mut all = BTreeMap::new();
+        for entry in fs::read_dir(self.path.join(POINTS))? {
+            let path = PathBuf::from(entry?.file_name());
+            let part =
+                |part: Option<&OsStr>| part.and_then(OsStr::to_str).unwrap_or_default().to_owned();
+            let state = match &*part(path.extension()) {
+                "parquet" => State::Done,
+                "failed" => State::Failed,
+                _ => continue,
+            };
+            if let Ok(number) = part(path.file_stem()).parse() {
+                // Results win over an earlier failure.
+                let known = all.entry(number).or_insert(state);
+                *known = (*known).max(state);
+            }
+        }
+        Ok(all)
+    }
+
     /// Returns the points without results that have not failed.
     pub fn missing(&self) -> Vec<usize> {
-        (0..self.count()).filter(|number| !self.is_done(*number)).collect()
+        let known = self.points().unwrap_or_default();
+        (0..self.count()).filter(|number| !known.contains_key(number)).collect()
     }
 
     /// Counts the points.
@@ -130,16 +161,9 @@ impl Folder {
     /// # Errors
     /// If the folder cannot be read.
     pub fn summary(&self) -> io::Result<Summary> {
-        let mut summary = Summary::default();
-        for entry in fs::read_dir(self.path.join(POINTS))? {
-            let name = entry?.file_name();
-            match Path::new(&name).extension().and_then(|ending| ending.to_str()) {
-                Some("parquet") => summary.done += 1,
-                Some("failed") => summary.failed += 1,
-                _ => {}
-            }
-        }
-        Ok(summary)
+        let known = self.points()?;
+        let failed = known.values().filter(|state| **state == State::Failed).count();
+        Ok(Summary { done: known.len() - failed, failed })
     }
 
     /// Writes why a point failed.
@@ -184,8 +208,7 @@ impl Folder {
         name: &str,
         failed: &BTreeMap<usize, String>,
     ) -> Result<SweepDocument, Failure> {
-        let plan = self.job.plan(&self.machine).map_err(Failure)?;
-        let text = self.job.text(&plan);
+        let text = self.job.text();
         let mut all = SweepDocument::new((name, &text), self.job.grid.keys.clone());
         for (number, values) in self.job.grid.points.iter().enumerate() {
             let keys = self.job.grid.keys.iter().cloned();
