@@ -4,7 +4,6 @@ use super::document::SimReport;
 use super::simulate::{CommandCounter, Commands, Failed, Results, RunProgress, simulate};
 use crate::Planned;
 use crate::simulate::Shared;
-use crate::simulate::requirements::{self, Deadlines};
 use sim::measure::{CommandRecord, Observer};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +19,7 @@ impl Observer for Collector {
     }
 }
 
-/// Runs one simulation. Returns its document, without limits, and its commands.
+/// Runs one simulation. Returns its document, without limits and requirements, and its commands.
 ///
 /// # Errors
 /// If the simulation fails.
@@ -32,17 +31,14 @@ pub fn once(
     let pace = Arc::new(RunProgress::default());
     let commands = Rc::new(RefCell::new(Commands::default()));
     let counter = CommandCounter { commands: commands.clone(), pace: pace.clone() };
-    let deadlines = Shared::new(Deadlines::new(&planned.requirements));
-    let observers: Vec<Box<dyn Observer>> =
-        vec![Box::new(counter), Box::new(collector.clone()), Box::new(deadlines.clone())];
+    let observers: Vec<Box<dyn Observer>> = vec![Box::new(counter), Box::new(collector.clone())];
     let ran = simulate(&planned.config, observers, &pace, is_stopped);
     let (report, is_done) = ran.map_err(|why| Failed { why, limits: Vec::new() })?;
-    let requirements = requirements::rows(&deadlines.0.borrow(), &report);
     let results = Results {
         report,
         commands: commands.take(),
         limits: Vec::new(),
-        requirements,
+        requirements: Vec::new(),
         interrupted: !is_done,
         part_failed: None,
         contention: Vec::new(),

@@ -74,7 +74,7 @@ impl<'a> Request<'a> {
         let scheduled = self.with_plan.then(|| plan.with_schedule(planned, &after, &[]));
         let scheduled = scheduled.transpose().map_err(|error| error.to_string())?;
         let longest = |planned| verify::longest(planned, self.trials);
-        let required = verify::required(&after)?;
+        let (_, required) = verify::simulated(&after)?;
         let [simulated, after] = [planned, &after].map(longest);
         let help = match found.missed.is_empty() {
             true => Vec::new(),

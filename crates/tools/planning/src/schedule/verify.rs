@@ -3,12 +3,13 @@
 use super::document::MissedRow;
 use crate::commands::Kind;
 use plan::Planned;
-use plan::run::once;
-use plan::simulate::requirements::Row;
+use plan::simulate::Shared;
+use plan::simulate::requirements::{self, Deadlines, Row};
 use report::span::micros;
 use sim::World;
 use sim::ethernet::traffic::Pattern;
 use sim::measure::{CommandRecord, Observer, Op};
+use sim::world::Report;
 use stats::random::Random;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -33,13 +34,19 @@ impl Observer for Watcher {
     }
 }
 
-/// Returns the requirements of a plan that its simulation misses.
+/// Simulates a plan. Returns the report, and the requirements of the plan that it misses.
 ///
 /// # Errors
 /// The error of the simulation.
-pub fn required(planned: &Planned) -> Result<Vec<MissedRow>, String> {
-    let (document, _) = once(planned, &|| false).map_err(|failed| failed.why)?;
-    let missed = document.requirements.into_iter().filter(|row| !row.holds);
+pub fn simulated(planned: &Planned) -> Result<(Report, Vec<MissedRow>), String> {
+    let deadlines = Shared::new(Deadlines::new(&planned.requirements));
+    let report = World::new(&planned.config).and_then(|mut world| {
+        world.observe(Box::new(deadlines.clone()));
+        world.run()
+    });
+    let report = report.map_err(|error| error.to_string())?;
+    let rows = requirements::rows(&deadlines.0.borrow(), &report);
+    let missed = rows.into_iter().filter(|row| !row.holds);
     let row = |row: Row| MissedRow {
         name: row.name,
         deadline_ns: row.limit_ns.unwrap_or(0),
@@ -49,7 +56,8 @@ pub fn required(planned: &Planned) -> Result<Vec<MissedRow>, String> {
             None => format!("{} of {} are lost or late in the simulation", row.late, row.count),
         }),
     };
-    Ok(missed.map(row).collect())
+    let missed = missed.map(row).collect();
+    Ok((report, missed))
 }
 
 /// Simulates a plan `trials` times, each but the first with other starts of streams and hosts.

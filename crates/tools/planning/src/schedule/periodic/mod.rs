@@ -24,8 +24,8 @@ use plan::{Overload, Plan, Planned, StreamStart};
 use problem::{Problem, Timing};
 use report::span::micros;
 use search::Found;
+use sim::Config;
 use sim::network::StreamReport;
-use sim::{Config, World};
 use wire::{Duration, Instant};
 
 /// The parameters of a schedule.
@@ -79,14 +79,13 @@ pub fn schedule(
     report.schedules = port_schedules(planned, &lists);
     let (scheduled, mut after) = apply(plan, planned, &found, &lists)?;
     cover(&mut after.config, cycles.into_iter().max().unwrap_or_default());
-    let world = World::new(&after.config).and_then(|mut world| world.run());
-    let simulated = world.map_err(|error| error.to_string())?.streams;
+    let (simulated, required) = verify::simulated(&after)?;
     for number in 0..problem.streams.len() {
-        let (rows, late) = rows(planned, &found, number, &simulated)?;
+        let (rows, late) = rows(planned, &found, number, &simulated.streams)?;
         report.streams.extend(rows);
         report.missed.extend(late);
     }
-    report.require(verify::required(&after)?);
+    report.require(required);
     Ok((report, Some(scheduled)))
 }
 
