@@ -7,13 +7,13 @@ the points that were finished.
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 from typing import Any
 
 from farlane import _farlane
 from farlane.errors import SimulationError
+from farlane.work import arguments
 
 #: Tasks for each processor. More tasks balance better, fewer cost less.
 TASKS = 50
@@ -65,10 +65,8 @@ def run(ray: Any, folder: str, timeout: str | None) -> None:
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m farlane.ray_engine", description=__doc__)
-    parser.add_argument("folder", metavar="DIR")
+    parser = arguments("farlane.ray_engine", __doc__)
     parser.add_argument("--address", metavar="HOST:PORT", help="address of the cluster")
-    parser.add_argument("--point-timeout", metavar="TIME", help="maximum time for a point")
     options = parser.parse_args()
     try:
         import ray

@@ -12,12 +12,18 @@ from farlane import _farlane
 from farlane.errors import SimulationError
 
 
+def arguments(module: str, text: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a command on a folder: its module and description."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=text)
+    parser.add_argument("folder", metavar="DIR")
+    parser.add_argument("--point-timeout", metavar="TIME", help="maximum time for a point")
+    return parser
+
+
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m farlane.work", description=__doc__)
-    parser.add_argument("folder", metavar="DIR")
+    parser = arguments("farlane.work", __doc__)
     parser.add_argument("--only", metavar="NUMBERS", help="points to run, such as 0-9,12")
-    parser.add_argument("--point-timeout", metavar="TIME", help="maximum time for a point")
     options = parser.parse_args()
     try:
         _farlane.work(options.folder, options.only, options.point_timeout)

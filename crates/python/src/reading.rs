@@ -1,4 +1,4 @@
-//! Results other than those of plans: traces, samples, reproduced publications.
+//! Traces, samples and reproduced publications.
 
 use crate::errors::{simulation_error, value_error};
 use crate::table::Table;

@@ -101,7 +101,7 @@ fn results_that_cannot_be_written_are_counted() {
     let (shared, plan) = (text(&folder.join("f")), plan_of("tcp"));
     let sim = ["sim", &plan, "--sweep", "drive.mps=128,256", "--points", &shared];
     succeeds(&["sim", &plan, "--sweep", "drive.mps=128", "--points", &text(&folder.join("g"))]);
-    // The file of the sweep is small, those of points are not.
+    // sweep.json fits into the limit of 4 KiB, and no point does.
     let output = with_small_files(&sim).output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(1) && errors.contains("2 of 2 points failed"), "{errors}");

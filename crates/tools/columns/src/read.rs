@@ -36,10 +36,7 @@ impl Rows {
     /// # Errors
     /// Errors of the file, and of its format.
     pub fn open(mut file: File) -> io::Result<Self> {
-        let mut magic = Vec::new();
-        file.by_ref().take(PARQUET.len() as u64).read_to_end(&mut magic)?;
-        file.rewind()?;
-        if magic == PARQUET {
+        if is_parquet(&mut file)? {
             let reader = SerializedFileReader::new(file).map_err(io::Error::other)?;
             let fields = reader.metadata().file_metadata().schema().get_fields();
             let names = fields.iter().map(|field| field.name().to_owned()).collect();
@@ -74,6 +71,14 @@ impl Rows {
             Source::Parquet(reader) => parquet_rows(reader, columns),
         }
     }
+}
+
+/// Returns whether a file is a Parquet file, by its first bytes.
+pub(crate) fn is_parquet(file: &mut File) -> io::Result<bool> {
+    let mut magic = Vec::new();
+    file.take(PARQUET.len() as u64).read_to_end(&mut magic)?;
+    file.rewind()?;
+    Ok(magic == PARQUET)
 }
 
 fn parquet_rows(

@@ -1,6 +1,7 @@
 //! Whole tables in memory: of a [`Batch`], or of a file that farlane wrote.
 
 use crate::batch::Cells;
+use crate::read::is_parquet;
 use crate::{Batch, Kind, Schema};
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -9,10 +10,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::Type;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Seek};
-
-/// The first bytes of a Parquet file.
-const PARQUET: &[u8] = b"PAR1";
+use std::io::{self, Seek};
 
 /// A table.
 #[derive(Clone, Debug)]
@@ -55,12 +53,9 @@ impl Table {
     /// numbers if its name ends in `_ns`.
     ///
     /// # Errors
-    /// Errors of the file, and of its format; a column of another type than those of [`Kind`].
+    /// Errors of the file and of its format. A column whose type is not in [`Kind`].
     pub fn read(mut file: File) -> io::Result<Self> {
-        let mut magic = Vec::new();
-        file.by_ref().take(PARQUET.len() as u64).read_to_end(&mut magic)?;
-        file.rewind()?;
-        if magic == PARQUET { parquet_table(file) } else { csv_table(file) }
+        if is_parquet(&mut file)? { parquet_table(file) } else { csv_table(file) }
     }
 }
 

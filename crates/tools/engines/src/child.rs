@@ -3,9 +3,8 @@
 use super::{LOOK, show};
 use plan::run::Watch;
 use plan::run::points::Folder;
-use report::{Failure, Outcome};
+use report::{Failure, Outcome, last_line};
 use rustix::process::{Pid, Signal, kill_process};
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -27,7 +26,7 @@ pub fn run(command: &mut Command, log: &Path, folder: &Folder, watch: &Watch<'_>
         if let Some(status) = child.try_wait().map_err(failed)? {
             return match status.success() || is_interrupted {
                 true => Ok(()),
-                false => Err(Failure(format!("{program}: {}", last_line(log)))),
+                false => Err(Failure(format!("{program}: {}", last_message(log)))),
             };
         }
         if (watch.is_stopped)() && !is_interrupted {
@@ -55,9 +54,8 @@ pub fn output(command: &mut Command) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns the last line of a file that has text.
-pub fn last_line(log: impl AsRef<OsStr>) -> String {
-    let text = fs::read(Path::new(&log)).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("ended without a message").into()
+/// Returns the last line of the file `log` that has text.
+pub fn last_message(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    last_line(&String::from_utf8_lossy(&text), "ended without a message")
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use wire::Duration;
 
-/// Runs those of the points `only` that are missing, one for each processor at once unless
-/// `threads` says otherwise. Returns why points failed whose failure cannot be written.
+/// Runs the missing ones of the points `only`. `threads` is the number of points at once; by
+/// default, one for each processor. Returns the failures that cannot be written, by point.
 ///
 /// # Errors
 /// If the plan cannot be read on this machine, or has other files here.

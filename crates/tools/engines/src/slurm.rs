@@ -1,6 +1,6 @@
 //! Array jobs of Slurm. Each task runs many points, because clusters limit the size of arrays.
 
-use super::child::{last_line, output};
+use super::child::{last_message, output};
 use super::{LOOK, Launch, show};
 use plan::run::Watch;
 use plan::run::points::{Folder, ranges};
@@ -44,7 +44,7 @@ pub fn run(
     let why = |number: usize| {
         let task = last.iter().position(|part| part.contains(&number)).unwrap_or(0);
         let log = log(folder, task);
-        format!("its task ended without a result: {}: {}", log.display(), last_line(&log))
+        format!("its task ended without a result: {}: {}", log.display(), last_message(&log))
     };
     Ok(missing.into_iter().map(|number| (number, why(number))).collect())
 }

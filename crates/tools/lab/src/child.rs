@@ -1,9 +1,8 @@
 //! A program that the lab started, or that an earlier lab left running.
 
 use super::journal::Process;
-use super::site::last_line;
 use latency_linux::Operator;
-use report::{Failure, Outcome};
+use report::{Failure, Outcome, last_line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};

@@ -5,7 +5,7 @@ use super::journal::{Journal, Process, Undo};
 use super::place::Place;
 use super::step::{End, Step, Steps};
 use latency_linux::Operator;
-use report::{Failure, Outcome};
+use report::{Failure, Outcome, last_line};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -190,12 +190,6 @@ fn run(line: &str, folder: &Path) -> Outcome {
             Err(Failure(format!("`{line}`: {}", last_line(&text, &status.to_string()))))
         }
     }
-}
-
-/// Returns the last line of `log` that is not empty, or else `otherwise`.
-pub fn last_line(log: &str, otherwise: &str) -> String {
-    let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.next_back().unwrap_or(otherwise).to_owned()
 }
 
 /// Returns the standard output of a line.

@@ -80,7 +80,7 @@ pub struct Reproduction<R, T> {
     /// Only with `--set`: the settings, which differ from the publication's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     set: Vec<String>,
-    /// Only with `--set`: the figures with the publication's settings and with those of `set`.
+    /// Only with `--set`: the figures with the publication's settings, and with the settings `set`.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<Vec<Changed<T>>>,
 }

@@ -30,7 +30,7 @@ fn table(out: &mut String, path: &str, allowed: Option<Allowed>, entries: &[Entr
     }
 }
 
-/// Returns the files that a plan reads, in its order: not those of `[record]`, which it writes.
+/// Returns the files that a plan reads. The files of `[record]` are written, not read.
 pub fn files(plan: &Value) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let entries = plan.entries().unwrap_or_default().iter();

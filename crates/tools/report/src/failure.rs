@@ -21,3 +21,9 @@ impl From<String> for Failure {
 
 /// The result of a command.
 pub type Outcome = Result<(), Failure>;
+
+/// Returns the last line of a program's output that is not empty, or else `otherwise`.
+pub fn last_line(log: &str, otherwise: &str) -> String {
+    let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.next_back().unwrap_or(otherwise).to_owned()
+}

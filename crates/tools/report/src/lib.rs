@@ -32,7 +32,7 @@ mod tests;
 
 pub use bars::{Bar, Stack, shares};
 pub use dots::{DotRow, Dots};
-pub use failure::{Failure, Outcome};
+pub use failure::{Failure, Outcome, last_line};
 pub use page::{Page, Tile};
 pub use plot::{Axis, Plot, Scale, Series, distribution, histogram};
 pub use table::{Align, Column, FAIL, Table};

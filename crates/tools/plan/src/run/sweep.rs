@@ -41,7 +41,7 @@ impl Grid {
     /// Points with these values of the keys.
     ///
     /// # Errors
-    /// If there is no point, a key or a value is empty, or a point has another number of values.
+    /// No point; an empty key or value; a point that does not have one value for each key.
     pub fn new(keys: Vec<String>, points: Vec<Vec<String>>) -> Result<Self, &'static str> {
         let is_whole =
             |point: &Vec<String>| point.len() == keys.len() && !point.iter().any(String::is_empty);
@@ -272,7 +272,7 @@ impl Point {
         self.plans.iter().chain(searched).any(|plan| plan.record != OutputFiles::default())
     }
 
-    /// Runs the simulations of this point. The error is that of a simulation, with its settings.
+    /// Runs the simulations of this point. The error says why one failed, and its phase.
     pub fn simulate(
         &mut self,
         name: &str,

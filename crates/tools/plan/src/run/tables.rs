@@ -31,15 +31,37 @@ const ORIGIN: [Column; 4] = [
     Column::text("set"),
 ];
 
+/// The columns of a latency; see [`latency`].
+const LATENCY: [Column; 8] = [
+    Column::unsigned("min_ns", "ns"),
+    Column::unsigned("mean_ns", "ns"),
+    Column::unsigned("p50_ns", "ns"),
+    Column::unsigned("p90_ns", "ns"),
+    Column::unsigned("p99_ns", "ns"),
+    Column::unsigned("p99_9_ns", "ns"),
+    Column::unsigned("max_ns", "ns"),
+    Column::unsigned("jitter_ns", "ns"),
+];
+
+/// Returns the columns of all parts, one part after the other.
+const fn joined<const ALL: usize>(parts: &[&[Column]]) -> [Column; ALL] {
+    let mut all = [ORIGIN[0]; ALL];
+    let (mut at, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut column = 0;
+        while column < parts[part].len() {
+            all[at] = parts[part][column];
+            (at, column) = (at + 1, column + 1);
+        }
+        part += 1;
+    }
+    assert!(at == ALL, "as many columns as the parts have");
+    all
+}
+
 /// Returns the columns of the origin followed by the table's `own` columns.
 const fn after_origin<const N: usize, const ALL: usize>(own: [Column; N]) -> [Column; ALL] {
-    let mut all = [ORIGIN[0]; ALL];
-    let mut at = 0;
-    while at < ALL {
-        all[at] = if at < ORIGIN.len() { ORIGIN[at] } else { own[at - ORIGIN.len()] };
-        at += 1;
-    }
-    all
+    joined(&[&ORIGIN, &own])
 }
 
 /// The columns of the stages, in the order of `Stage::ALL`.
@@ -96,47 +118,41 @@ const LINKS: [Column; 9] = after_origin([
     Column::unsigned("busy_ns", "ns"),
 ]);
 
-const STREAMS: [Column; 21] = after_origin([
-    Column::text("stream"),
-    Column::text("listener"),
-    Column::unsigned("sent", ""),
-    Column::unsigned("arrived", ""),
-    Column::unsigned("lost", ""),
-    Column::unsigned("late", ""),
-    Column::unsigned("duplicates", ""),
-    Column::unsigned("overtaken", ""),
-    Column::unsigned("backlog_bytes", "B"),
-    Column::unsigned("min_ns", "ns"),
-    Column::unsigned("mean_ns", "ns"),
-    Column::unsigned("p50_ns", "ns"),
-    Column::unsigned("p90_ns", "ns"),
-    Column::unsigned("p99_ns", "ns"),
-    Column::unsigned("p99_9_ns", "ns"),
-    Column::unsigned("max_ns", "ns"),
-    Column::unsigned("jitter_ns", "ns"),
+const STREAMS: [Column; 21] = joined(&[
+    &ORIGIN,
+    &[
+        Column::text("stream"),
+        Column::text("listener"),
+        Column::unsigned("sent", ""),
+        Column::unsigned("arrived", ""),
+        Column::unsigned("lost", ""),
+        Column::unsigned("late", ""),
+        Column::unsigned("duplicates", ""),
+        Column::unsigned("overtaken", ""),
+        Column::unsigned("backlog_bytes", "B"),
+    ],
+    &LATENCY,
 ]);
 
 /// Columns of a host, or of a stream at a listener.
-pub(super) const RESULTS: [Column; 23] = after_origin([
-    Column::text("digest"),
-    Column::text("kind"),
-    Column::text("name"),
-    Column::text("listener"),
-    Column::unsigned("n", ""),
-    Column::unsigned("min_ns", "ns"),
-    Column::unsigned("mean_ns", "ns"),
-    Column::unsigned("p50_ns", "ns"),
-    Column::unsigned("p90_ns", "ns"),
-    Column::unsigned("p99_ns", "ns"),
-    Column::unsigned("p99_9_ns", "ns"),
-    Column::unsigned("max_ns", "ns"),
-    Column::unsigned("jitter_ns", "ns"),
-    Column::optional("bytes", "B"),
-    Column::optional("span_ns", "ns"),
-    Column::optional("iops", "1/s"),
-    Column::optional("failures", ""),
-    Column::optional("lost", ""),
-    Column::optional("late", ""),
+pub(super) const RESULTS: [Column; 23] = joined(&[
+    &ORIGIN,
+    &[
+        Column::text("digest"),
+        Column::text("kind"),
+        Column::text("name"),
+        Column::text("listener"),
+        Column::unsigned("n", ""),
+    ],
+    &LATENCY,
+    &[
+        Column::optional("bytes", "B"),
+        Column::optional("span_ns", "ns"),
+        Column::optional("iops", "1/s"),
+        Column::optional("failures", ""),
+        Column::optional("lost", ""),
+        Column::optional("late", ""),
+    ],
 ]);
 
 const HISTOGRAMS: [Column; 9] = after_origin([
@@ -387,8 +403,7 @@ impl Tables {
     pub fn stream(&mut self, origin: &RowOrigin<'_>, stream: &Stream) {
         for own in &stream.listeners {
             let counts = [own.arrived, own.lost, own.late, own.duplicates, own.overtaken];
-            let ns = own.latency_ns;
-            let times = [ns.min, ns.mean, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.max, ns.jitter];
+            let times = latency(&own.latency_ns);
             let numbers = [&[stream.sent], &counts[..], &[stream.backlog_bytes], &times].concat();
             let names = [&stream.name, &own.station].map(|name| Value::Text(name));
             push(&mut self.streams, origin, &names, &numbers);
@@ -457,8 +472,8 @@ pub(super) fn results(
 ) {
     let mut row = |texts: [&str; 3], ns: &SimLatency, own: [Option<u64>; 6]| {
         let texts = [document.digest.as_str()].into_iter().chain(texts).map(Value::Text);
-        let times = [ns.n, ns.min, ns.mean, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.max, ns.jitter];
-        let cells = start(origin).into_iter().chain(texts).chain(times.map(Value::Unsigned));
+        let times = [ns.n].into_iter().chain(latency(ns)).map(Value::Unsigned);
+        let cells = start(origin).into_iter().chain(texts).chain(times);
         push(&cells.chain(own.map(Value::Optional)).collect::<Vec<_>>());
     };
     for host in &document.hosts {
@@ -471,6 +486,11 @@ pub(super) fn results(
         let counts = [None, None, None, None, Some(own.lost), Some(own.late)];
         row(["stream", &stream.name, &own.station], &own.latency_ns, counts);
     }
+}
+
+/// Returns the values of [`LATENCY`].
+fn latency(ns: &SimLatency) -> [u64; LATENCY.len()] {
+    [ns.min, ns.mean, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.max, ns.jitter]
 }
 
 fn start<'a>(origin: &RowOrigin<'a>) -> [Value<'a>; 4] {

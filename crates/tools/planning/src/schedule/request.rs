@@ -42,7 +42,7 @@ impl<'a> Request<'a> {
     /// Searches. Returns the document, and the plan with the lists and the starts of streams.
     ///
     /// # Errors
-    /// Why there is no schedule, in one line.
+    /// The reason why there is no schedule, in one line.
     pub fn run(
         &self,
         name: String,

@@ -293,7 +293,7 @@ fn backlogs_have_the_frames_that_wait_for_their_shaper() {
     check(Feature::Asynchronous, 1_075..1_085);
 }
 
-/// The frames that cyclic queues collected leave at once, before those of lower classes.
+/// Cyclic queues send all frames of a cycle at once. Lower classes wait for them.
 #[test]
 fn lower_classes_wait_for_all_frames_of_a_cycle() {
     check(Feature::Cyclic, 2_820..2_830);

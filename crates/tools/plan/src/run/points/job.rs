@@ -135,7 +135,7 @@ impl Job {
         numbers.chain(shift).chain(self.search.then(|| "search".to_owned())).collect()
     }
 
-    /// Compares this sweep with that of a folder. The error names the difference.
+    /// Compares this sweep with the sweep of a folder. The error names the difference.
     pub(super) fn compare(&self, text: &[u8]) -> Result<(), String> {
         let Ok(found) = serde_json::from_slice::<Self>(text) else {
             return Err(format!("not a sweep of this version{REST}"));

@@ -28,8 +28,8 @@ pub struct Work<'a> {
 }
 
 impl Folder {
-    /// Runs those of the points `only` that are missing, also if some fail. Returns why points
-    /// failed whose failure cannot be written.
+    /// Runs the missing ones of the points `only`, also if some fail. Returns the failures that
+    /// cannot be written, by point.
     ///
     /// # Errors
     /// If the plan cannot be read on this machine, or has other files here.
