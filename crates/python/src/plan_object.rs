@@ -263,11 +263,12 @@ impl Plan {
         let time = self::time(time)?;
         let most = std::time::Duration::from_nanos(time.as_ns());
         let found = whole(py, |control| {
-            let timer = |parts| -> Box<dyn Fn() -> bool + '_> {
-                let begin = Instant::now();
-                Box::new(move || control.is_stopped() || begin.elapsed() > most / parts)
+            let begin = Instant::now();
+            let used = || match control.is_stopped() {
+                true => f64::INFINITY,
+                false => begin.elapsed().as_secs_f64() / most.as_secs_f64(),
             };
-            let request = Request { deadlines, ..Request::new(&timer) };
+            let request = Request { deadlines, ..Request::new(&used) };
             request.run(self.name.clone(), &self.plan, &self.planned)
         })?;
         let (report, _) =

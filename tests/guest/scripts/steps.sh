@@ -42,11 +42,13 @@ sum() { dd if="$1" bs=1M count="$2" 2>/dev/null | sha256sum; }
 
 # attribute NAMESPACE NAME: an attribute of its block device.
 attribute() { cat "/sys/block/${1##*/}/$2"; }
-# namespace CONTROLLER NSID: the device of a namespace. Linux looks for
-# namespaces in parallel, so the number in the name need not be the namespace's.
+# namespace CONTROLLER NSID: the device of a namespace, once it can be opened, which is later than
+# its entry in /sys. Linux looks for namespaces in parallel, so the number in the name need not be
+# the namespace's.
 namespace() {
     for name in /sys/block/"$1"n*; do
-        if [ "$(cat "$name/nsid")" = "$2" ]; then echo "/dev/${name##*/}"; fi
+        device=/dev/${name##*/}
+        if [ "$(cat "$name/nsid")" = "$2" ] && { true <"$device"; } 2>/dev/null; then echo "$device"; fi
     done
 }
 

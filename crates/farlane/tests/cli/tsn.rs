@@ -45,7 +45,13 @@ fn schedules_are_verified_by_bounds_and_simulations() {
     let (status, missed) = json(&[&schedule[..], &["read=200us", "--time", "1s"]].concat());
     assert_eq!((status, &missed["feasible"]), (Some(3), &false.into()));
     assert_eq!(missed["missed"][0]["name"], "read of host");
-    fails(&[&schedule[..], &["read=10us"]].concat(), &[&plan, "read=10us is too short", "host"]);
+    let one_entry = ["read=260us", "--time", "10m", "--entries", "1"];
+    let (_, missed) = json(&[&schedule[..], &one_entry].concat());
+    let mut help = missed["help"].as_array().unwrap().iter();
+    let help = help.find(|help| help["what"] == "preemption").unwrap();
+    assert_eq!(help["set"][0], "link.express=[3, 7]");
+    let short = [&schedule[..], &["read=160us"]].concat();
+    fails(&short, &[&plan, "read=160us is too short", "host", "--set 'link.rate=10G'"]);
     is_wrong_usage(&[&schedule[..], &["erase=10us"]].concat());
     fails(&["tsn", "schedule", &plan_of("tsn-network"), "--deadline", "read=1ms"], &["no host"]);
 }
@@ -117,6 +123,9 @@ fn a_stream_is_admitted_if_all_deadlines_hold() {
     let (status, late) =
         add("name=x,from=camera1-1,to=recorder,interval=1ms,length=500B,priority=7,deadline=10us");
     assert_eq!((status, &late["missed"][0]["name"]), (Some(3), &"stream x to recorder".into()));
+    let both = "to=recorder,to=computer,interval=1ms,length=500B,priority=7,deadline=1ms";
+    let (status, fits) = add(&format!("name=x,from=camera1-1,{both}"));
+    assert_eq!((status, &fits["stream"]["listeners"][1]["name"]), (Some(0), &"computer".into()));
     is_wrong_usage(&["tsn", "admit", &plan, "--add", "from=camera1-1"]);
     let unknown = ["tsn", "admit", &plan, "--add", "name=x,from=nobody,to=recorder,interval=1ms"];
     fails(&unknown, &["--add", "nobody"]);

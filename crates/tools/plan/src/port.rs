@@ -39,6 +39,7 @@ pub fn config(section: &Section, rate: Rate, parts: &Parts) -> Result<port::Conf
     for class in &mut port.classes {
         set_fields!(class, section, queue_frames queue_bytes);
     }
+    set_fields!(port, section, gate_grain gate_entries);
     port.gates = parts.schedules.gates(section)?;
     port.clock = clock(section);
     port.queue_of_priority = classes(section)?;

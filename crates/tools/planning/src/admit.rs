@@ -25,25 +25,33 @@ pub struct AdmitReport {
     pub missed: Vec<MissedRow>,
 }
 
-/// The text of a plan with one more stream. `stream` is its keys: `name=N,from=A,to=B,length=64B`.
+/// The text of a plan with one more stream. `stream` is its keys: `name=N,from=A,to=B,length=64B`,
+/// with `to` for each listener.
 ///
 /// # Errors
 /// What is wrong with the words.
 pub fn with_stream(plan: &Plan, stream: &str) -> Result<(String, String), String> {
     let mut text = plan.dump();
     let mut name = None;
-    let mut keys = String::new();
+    let (mut keys, mut listeners) = (String::new(), Vec::new());
     for word in stream.split(',') {
         let expected = "expected KEY=VALUE,…, such as name=N,from=A,to=B,interval=1ms,length=100B";
         let (key, value) =
             word.split_once('=').ok_or_else(|| format!("invalid stream '{stream}': {expected}"))?;
-        if key == "name" {
-            name = Some(value.to_owned());
-            continue;
+        match key {
+            "name" => name = Some(value.to_owned()),
+            "to" => listeners.push(value),
+            _ => {
+                let number = value.parse::<u64>().is_ok();
+                let quoted = if number { value.to_owned() } else { format!("{value:?}") };
+                keys += &format!("{key} = {quoted}\n");
+            }
         }
-        let number = value.parse::<u64>().is_ok();
-        let quoted = if number { value.to_owned() } else { format!("{value:?}") };
-        keys += &format!("{key} = {quoted}\n");
+    }
+    match &listeners[..] {
+        [] => {}
+        [one] => keys += &format!("to = {one:?}\n"),
+        all => keys += &format!("to = {all:?}\n"),
     }
     let name = name.ok_or_else(|| format!("invalid stream '{stream}': 'name' is missing"))?;
     text += &format!("\n[traffic.{name:?}]\n{keys}");

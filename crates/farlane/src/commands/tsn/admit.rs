@@ -11,7 +11,7 @@ use planning::admit::{admit, with_stream};
 pub struct Args {
     #[command(flatten)]
     plan: PlanArgs,
-    /// The stream, with the keys of [traffic.NAME]:
+    /// The stream, with the keys of [traffic.NAME], and `to` for each listener:
     /// name=brake2,from=pedal,to=brake,interval=1ms,length=100B,priority=6,deadline=300us
     #[arg(long, value_name = "STREAM")]
     add: String,

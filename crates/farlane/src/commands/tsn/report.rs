@@ -3,6 +3,7 @@
 use crate::commands::Failure;
 use crate::output::assign_stdout;
 use crate::plan_args::{PlanArgs, built};
+use crate::progress::Progress;
 use planning::bound::{Method, bound};
 use planning::scenario::{Scenario, measured, simulated};
 use report::target::Target;
@@ -38,9 +39,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             std::fs::read_to_string(Path::new(path)).map_err(|error| failed(error.to_string()))?;
         all.extend(measured::read(&text, name).map_err(failed)?);
     }
+    let mut progress = Progress::new();
+    progress.show("simulating");
     let simulated =
         simulated::simulate(&planned).map_err(|why| Failure(format!("{file}: {why}")))?;
+    progress.show("computing bounds");
     let bounds = bound(&planned, Method::Best);
+    progress.done();
     let scenario = Scenario { file, planned: &planned, bounds, simulated, measured: all };
     args.html.write(&scenario.page())?;
     Ok(())

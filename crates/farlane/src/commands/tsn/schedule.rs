@@ -1,8 +1,9 @@
 //! `farlane tsn schedule`: gate control lists that meet deadlines.
 
 use crate::commands::{Ended, Failure, json};
-use crate::output::{assign_stdout, wrong_usage};
+use crate::output::{assign_stdout, note, wrong_usage};
 use crate::plan_args::{PlanArgs, built};
+use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use planning::schedule::{Deadlines, Request};
 use report::target::Target;
@@ -21,14 +22,14 @@ pub struct Args {
     /// Deadlines of commands: read=300us,write=300us
     #[arg(long, value_name = "KIND=TIME,…", value_delimiter = ',')]
     deadline: Vec<String>,
-    /// Time of the search
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    /// Time of the search; the simulations come after it
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive)]
     time: Duration,
     /// Simulations that verify the result, each with other starts
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     trials: u64,
     /// The times of lists are multiples of this
-    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = positive)]
     grain: Duration,
     /// Maximum entries of a list
     #[arg(long, value_name = "COUNT", default_value_t = 4096, value_parser = clap::value_parser!(u16).range(1..=4096))]
@@ -47,6 +48,13 @@ pub struct Args {
 
 fn time(text: &str) -> Result<Duration, String> {
     text.parse().map_err(|_| format!("invalid time '{text}': expected a time such as 300us"))
+}
+
+fn positive(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err(format!("invalid time '{text}': it must be more than 0")),
+        time => Ok(time),
+    }
 }
 
 fn deadlines(words: &[String]) -> Deadlines {
@@ -68,22 +76,30 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let name = args.plan.name();
     let stop = stop_on_signals()?;
     let most = std::time::Duration::from_nanos(args.time.as_ns());
-    let timer = |parts| -> Box<dyn Fn() -> bool> {
-        let begin = Instant::now();
-        let stop = &stop;
-        Box::new(move || stop.is_set() || begin.elapsed() > most / parts)
+    let begin = Instant::now();
+    let used = || match stop.is_set() {
+        true => f64::INFINITY,
+        false => begin.elapsed().as_secs_f64() / most.as_secs_f64(),
     };
     let request = Request {
         deadlines,
-        timer: &timer,
+        used: &used,
         grain: args.grain,
         entries: args.entries.into(),
         clock_error: args.clock_error,
         trials: args.trials,
         with_plan: args.output.is_some(),
     };
+    let mut progress = Progress::new();
+    progress.show("searching, then simulating");
     let scheduled = request.run(name.clone(), &plan, &planned);
+    progress.done();
     let (report, scheduled) = scheduled.map_err(|why| Failure(format!("{name}: {why}")))?;
+    for (kind, deadline) in [("read", deadlines.read), ("write", deadlines.write)] {
+        if deadline.is_some() && report.commands.iter().all(|command| command.kind != kind) {
+            note(format_args!("no host of the plan has commands of the kind {kind}"));
+        }
+    }
     if let (Some(target), Some(scheduled)) = (&args.output, scheduled) {
         target.write(&scheduled.dump())?;
     }

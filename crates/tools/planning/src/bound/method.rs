@@ -30,17 +30,20 @@ impl Method {
         }
     }
 
-    /// Whether a bound that `used` some methods is one of this method.
+    /// Whether a bound that `used` some methods is one of this method, which may have `refused` the
+    /// network.
     ///
     /// # Errors
     /// Why not.
-    pub(super) fn accepts(self, used: Used) -> Result<(), String> {
+    pub(super) fn accepts(self, used: Used, refused: Option<&String>) -> Result<(), String> {
         let name = match self {
             Self::Sfa if used.0 & Used::SFA.0 == 0 => "sfa",
             Self::Plp if used.0 & Used::PLP.0 == 0 => "plp",
             _ => return Ok(()),
         };
-        Err(format!("{name} covers no two hops of its path, or their network is too large"))
+        Err(refused.cloned().unwrap_or_else(|| {
+            format!("{name} covers no two hops of its path, or their network is too large")
+        }))
     }
 }
 

@@ -47,7 +47,7 @@ pub struct ScheduleReport {
     /// Deadlines that the bounds miss.
     pub missed: Vec<MissedRow>,
     /// Changes of the plan with which lists meet all deadlines.
-    pub help: Vec<HelpRow>,
+    pub help: Vec<Help>,
     /// The lists. Ports that are not here have no gates.
     pub schedules: Vec<PortSchedule>,
 }
@@ -101,15 +101,6 @@ pub struct MissedRow {
     pub bound_ns: Option<u64>,
     /// Why there is no bound.
     pub why: Option<String>,
-}
-
-/// A change of the plan.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-pub struct HelpRow {
-    /// The change, as for `--set`.
-    pub set: String,
-    /// What it is.
-    pub what: &'static str,
 }
 
 /// The list of a port.
@@ -176,7 +167,7 @@ impl ScheduleReport {
         planned: &Planned,
         (bounds, longest): (&Bounds, &Longest),
         (found, after): (&Found, &Longest),
-        help: &[Help],
+        help: Vec<Help>,
     ) -> Self {
         let commands = (0..bounds.commands.len()).map(|at| ScheduledCommand {
             host: bounds.commands[at].host.clone(),
@@ -193,7 +184,7 @@ impl ScheduleReport {
             commands: commands.collect(),
             streams: Vec::new(),
             missed: found.missed.iter().map(MissedRow::from).collect(),
-            help: help.iter().map(|one| HelpRow { set: one.set.clone(), what: one.what }).collect(),
+            help,
             schedules: port_schedules(planned, &found.lists),
         }
     }
@@ -248,7 +239,7 @@ impl ScheduleReport {
             line(format!("  {}: {bound} us of {deadline} us{why}", missed.name));
         }
         for help in &self.help {
-            line(format!("  would help: {} (--set {})", help.what, help.set));
+            line(format!("  would help: {}", help.words()));
         }
         for schedule in &self.schedules {
             let PortSchedule { node, peer, entries, cycle_ns } = schedule;

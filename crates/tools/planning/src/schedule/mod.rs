@@ -20,10 +20,11 @@ mod request;
 pub mod verify;
 pub mod windows;
 
-use crate::bound::{Bounds, Method, bound_with, known_commands};
+use crate::bound::{Bounds, Method, bound_with, flows, known_commands};
 use crate::commands::{HostCommands, Kind};
 use plan::{Bound as Required, Planned, Requirement, Subject};
 pub use request::Request;
+use sim::ethernet::traffic::StreamId;
 use sim::network::CableEnd;
 use std::collections::BTreeMap;
 use tsn::GateControlList;
@@ -67,6 +68,7 @@ impl Deadlines {
 }
 
 /// What the search may use.
+#[derive(Clone, Copy)]
 pub struct Limits<'a> {
     /// Whether the time of the search is over.
     pub is_over: &'a dyn Fn() -> bool,
@@ -124,7 +126,8 @@ impl<'a> Search<'a> {
     ///
     /// # Errors
     /// A deadline that no list can meet: it is shorter than a command through an empty network; or
-    /// lines, shapers or streams that are overloaded without gates.
+    /// lines, shapers or streams that are overloaded without gates. A stream's deadline that is
+    /// shorter than a frame.
     pub fn new(planned: &'a Planned, deadlines: Deadlines) -> Result<Self, String> {
         let ports = windows::ports(planned);
         let search = Self { planned, commands: known_commands(planned), deadlines, ports };
@@ -133,8 +136,8 @@ impl<'a> Search<'a> {
             for (kind, probe) in &commands.probes {
                 let Some(deadline) = deadlines.of(*kind) else { continue };
                 if deadline < probe.least {
-                    let (kind, deadline, least) =
-                        (kind.name(), deadline.exact(), probe.least.exact());
+                    let least = Duration::from_ps(probe.least.as_ps().next_multiple_of(1000));
+                    let (kind, deadline, least) = (kind.name(), deadline.exact(), least.exact());
                     return Err(format!(
                         "{kind}={deadline} is too short: a {kind} of {host} takes {least} through \
                          an empty network"
@@ -144,10 +147,11 @@ impl<'a> Search<'a> {
         }
         let mut open = windows::apply(planned, &Lists::new());
         open.find_overloads();
-        match open.overload_sentences().first() {
-            Some(overload) => Err(overload.clone()),
-            None => Ok(search),
+        if let Some(overload) = open.overload_sentences().first() {
+            return Err(overload.clone());
         }
+        planned.streams.iter().try_for_each(|(name, id)| fits_deadline(planned, name, *id))?;
+        Ok(search)
     }
 
     /// The bounds of the plan as it is.
@@ -170,7 +174,17 @@ impl<'a> Search<'a> {
 
     /// Searches for lists: those with the fewest missed deadlines, then the shortest commands, then
     /// the most bandwidth left.
-    pub fn run(&self, limits: &Limits<'_>) -> Found {
+    ///
+    /// # Errors
+    /// The ports have no common grain.
+    pub fn run(&self, limits: &Limits<'_>) -> Result<Found, String> {
+        let (network, ports) = (&self.planned.config.network, self.ports.iter().copied());
+        let entries = ports.clone().map(|port| network.port(port).gate_entries).min();
+        let limits = &Limits {
+            grain: windows::common_grain(network, ports, limits.grain)?,
+            entries: limits.entries.min(entries.unwrap_or(usize::MAX)),
+            ..*limits
+        };
         let mut best: Option<(Score, BTreeMap<CableEnd, Window>, Found)> = None;
         let mut tried = 0;
         let mut attempt = |windows: BTreeMap<CableEnd, Window>, best: &mut Option<_>| {
@@ -212,7 +226,7 @@ impl<'a> Search<'a> {
             step = if any { step } else { step / 2 };
         }
         let (.., found) = best.expect("a plan without gates is a candidate");
-        Found { tried, ..found }
+        Ok(Found { tried, ..found })
     }
 
     fn attempt(&self, windows: &BTreeMap<CableEnd, Window>) -> Option<Found> {
@@ -234,6 +248,30 @@ impl<'a> Search<'a> {
         let reserved = windows.values().map(Window::reserved).fold(0.0, f64::max);
         Some(Found { lists, share, bounds, missed, reserved, tried: 0 })
     }
+}
+
+/// Whether a frame of a stream is sent within its deadlines.
+///
+/// # Errors
+/// A listener's deadline is shorter than a frame at the last port.
+fn fits_deadline(planned: &Planned, name: &str, id: StreamId) -> Result<(), String> {
+    let network = &planned.config.network;
+    // The bounds say why a stream has no path.
+    let Ok(flow) = flows::of_stream(&network.wiring(), name, id, 0) else { return Ok(()) };
+    for (end, listener) in flow.ends.iter().zip(&network.stream(id).listeners) {
+        for port in end.before.iter().map(|hop| flow.hops[*hop].port) {
+            let frame = network.port(port).rate.duration(flow.on_line(network, port)[1]);
+            if let Some(deadline) = listener.deadline.filter(|deadline| *deadline < frame) {
+                return Err(format!(
+                    "stream {name}: the deadline of {} is too short: a frame takes {} at {}",
+                    deadline.exact(),
+                    frame.exact(),
+                    planned.port_name(port)
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The deadlines that bounds of a plan miss: those of `deadlines`, and of streams in the plan.

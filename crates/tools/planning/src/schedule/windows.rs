@@ -3,8 +3,10 @@
 use super::{Limits, Lists};
 use plan::Planned;
 use plan::simulate::places;
+use sim::ethernet::port;
 use sim::network::{CableEnd, NetworkConfig};
 use std::collections::BTreeSet;
+use tsn::gates::hyperperiod;
 use tsn::{Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
@@ -95,7 +97,7 @@ fn rounded(ps: u64, limits: &Limits<'_>) -> Option<Duration> {
 }
 
 /// The classes of commands at a port, as a mask.
-fn commands(planned: &Planned, port: CableEnd) -> u8 {
+pub fn commands(planned: &Planned, port: CableEnd) -> u8 {
     let network = &planned.config.network;
     let config = network.port(port);
     let mut mask = 0;
@@ -121,6 +123,19 @@ pub fn ports(planned: &Planned) -> Vec<CableEnd> {
         }
     }
     ports.into_iter().collect()
+}
+
+/// The grain of times that the hardware of all `ports` can run: a multiple of `grain`.
+///
+/// # Errors
+/// The grains have no common multiple.
+pub fn common_grain(
+    network: &NetworkConfig,
+    ports: impl Iterator<Item = CableEnd>,
+    grain: Duration,
+) -> Result<Duration, String> {
+    let grains = ports.map(|port| network.port(port).gate_grain).chain([grain]);
+    hyperperiod(grains).ok_or_else(|| "the gate_grain of the ports have no common multiple".into())
 }
 
 /// The windows to try, the same at all ports.
@@ -150,11 +165,16 @@ pub fn candidates(planned: &Planned, share: Share, limits: &Limits<'_>) -> Vec<W
     all
 }
 
+/// All ports of stations and bridges.
+pub fn all_ports(network: &NetworkConfig) -> impl Iterator<Item = &port::Config> {
+    let stations = network.stations.iter().flat_map(|station| &station.ports);
+    stations.chain(network.bridges.iter().flat_map(|bridge| &bridge.ports))
+}
+
 /// The longest cycle of the present gates; 1 ms without gates.
 fn cycle(network: &NetworkConfig) -> Duration {
-    let stations = network.stations.iter().flat_map(|station| &station.ports);
-    let ports = stations.chain(network.bridges.iter().flat_map(|bridge| &bridge.ports));
-    let cycles = ports.filter_map(|port| Some(port.gates.as_ref()?.list().cycle_time()));
+    let cycles =
+        all_ports(network).filter_map(|port| Some(port.gates.as_ref()?.list().cycle_time()));
     cycles.max().unwrap_or(Duration::from_ms(1))
 }
 

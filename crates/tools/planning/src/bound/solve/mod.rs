@@ -137,6 +137,8 @@ pub(super) struct Solver<'a> {
     method: Method,
     /// Bounds of several hops, by the methods that have them.
     spans: Vec<(Used, Spans)>,
+    /// Flows for which a method of `spans` has none, and why.
+    refused: BTreeMap<usize, String>,
 }
 
 /// The guaranteed latencies of a plan, of streams by `method`.
@@ -238,6 +240,7 @@ impl<'a> Solver<'a> {
             planned,
             method,
             spans,
+            refused: BTreeMap::new(),
         };
         solver.enter_all();
         solver

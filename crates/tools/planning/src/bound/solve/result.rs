@@ -223,7 +223,8 @@ impl Solver<'_> {
         let bound = match (settled, longest) {
             (Err(why), _) => Err(why.clone()),
             (Ok(()), Some(longest)) if flow.arrivals.is_ok() => {
-                self.method.accepts(used).map(|()| Duration::from_ps(longest.time))
+                let refused = self.refused.get(&number);
+                self.method.accepts(used, refused).map(|()| Duration::from_ps(longest.time))
             }
             _ => Err(self.why(flow, &hops)),
         };

@@ -53,12 +53,21 @@ impl Solver<'_> {
             return;
         }
         let stages = self.stages();
+        let mut refused = BTreeMap::new();
         let spans = methods.into_iter();
-        self.spans = spans.map(|(used, method)| (used, self.spans(&stages, method))).collect();
+        self.spans =
+            spans.map(|(used, method)| (used, self.spans(&stages, method, &mut refused))).collect();
+        self.refused = refused;
     }
 
-    /// Bounds by a method of all parts of paths with two or more hops.
-    pub(super) fn spans(&self, stages: &Stages, method: Method) -> Spans {
+    /// Bounds by a method of all parts of paths with two or more hops. Adds flows for which the
+    /// method has none, and why.
+    fn spans(
+        &self,
+        stages: &Stages,
+        method: Method,
+        refused: &mut BTreeMap<usize, String>,
+    ) -> Spans {
         let mut spans = Spans::new();
         let mut parts = self.parts(stages);
         parts.sort_by_key(Part::size);
@@ -66,7 +75,10 @@ impl Solver<'_> {
         for part in parts {
             let Some(rest) = left.checked_sub(part.size()) else { break };
             left = rest;
-            self.add_spans(&mut spans, stages, &part, method);
+            if let Err(why) = self.add_spans(&mut spans, stages, &part, method) {
+                let flows = part.roots.iter().map(|(number, _)| (*number, why.clone()));
+                refused.extend(flows);
+            }
         }
         spans
     }
@@ -145,7 +157,13 @@ impl Solver<'_> {
         done
     }
 
-    fn add_spans(&self, spans: &mut Spans, stages: &Stages, part: &Part, method: Method) {
+    fn add_spans(
+        &self,
+        spans: &mut Spans,
+        stages: &Stages,
+        part: &Part,
+        method: Method,
+    ) -> Result<(), String> {
         let place = |stage: usize| part.stages.binary_search(&stage).expect("of this part");
         let stage = |number: usize, at: &usize| stages.entries[&(number, *at)].stage;
         let ways: Vec<Vec<Vec<usize>>> =
@@ -168,8 +186,8 @@ impl Solver<'_> {
         let servers = part.stages.iter().map(|stage| stages.all[*stage].server.clone()).collect();
         let lines = Lines { shaping: true, packetizer: true, last_packet: false };
         let network = Network::new(servers, &flows, Multiplexing::Fifo, lines);
-        let found = network.ok().and_then(|network| bounds(&network, method, Outputs::Flow).ok());
-        let Some(found) = found else { return };
+        let network = network.map_err(|error| error.to_string())?;
+        let found = bounds(&network, method, Outputs::Flow).map_err(|error| error.to_string())?;
         let paths = part.roots.iter().zip(&ways);
         let paths = paths.flat_map(|(root, ways)| ways.iter().map(move |way| (root.0, way)));
         for ((number, way), bound) in paths.zip(found.paths) {
@@ -177,6 +195,7 @@ impl Solver<'_> {
             let delay = self.until_sent(stages, (number, *last), delay);
             spans.insert((number, *last), (*first, delay));
         }
+        Ok(())
     }
 
     /// A bound of the last hop's server, without what the next node stores: a frame has started when

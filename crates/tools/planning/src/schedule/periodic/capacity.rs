@@ -12,11 +12,19 @@ pub const LONGEST: Duration = Duration::from_ms(1000);
 /// The cycle after which all times at each port repeat.
 ///
 /// # Errors
-/// A port whose streams repeat only after more than [`LONGEST`], whose streams need more time than
+/// A stream whose interval is not a multiple of the grain. A port whose streams repeat only after more than [`LONGEST`], whose streams need more time than
 /// there is, or with two streams that always overlap.
 pub fn cycles(problem: &Problem) -> Result<Vec<u64>, String> {
     let mut streams: Vec<Vec<(usize, u64)>> = vec![Vec::new(); problem.ports.len()];
     for (number, stream) in problem.streams.iter().enumerate() {
+        if !stream.period.is_multiple_of(problem.grain) {
+            let [period, grain] =
+                [stream.period, problem.grain].map(|ps| Duration::from_ps(ps).exact());
+            return Err(format!(
+                "stream {}: its interval {period} is not a multiple of the grain {grain} of lists",
+                stream.name
+            ));
+        }
         for hop in &stream.hops {
             streams[hop.port].push((number, hop.busy + 2 * problem.margin));
         }
@@ -28,6 +36,12 @@ fn cycle(problem: &Problem, port: usize, streams: &[(usize, u64)]) -> Result<u64
     let name = &problem.ports[port].name;
     let period = |at: usize| problem.streams[at].period;
     let time = |ps| Duration::from_ps(ps).exact();
+    let with_margin = match problem.margin {
+        0 => String::new(),
+        margin => {
+            format!(" with {} for clocks and jitter at both ends of each window", time(margin))
+        }
+    };
     let mut cycle = problem.grain;
     for (at, _) in streams {
         let both = [cycle, period(*at)].map(Duration::from_ps);
@@ -50,7 +64,7 @@ fn cycle(problem: &Problem, port: usize, streams: &[(usize, u64)]) -> Result<u64
     if sum > u128::from(cycle) {
         let most = streams.iter().max_by_key(|one| busy(one)).map_or(0, |(at, _)| *at);
         return Err(format!(
-            "{name} is overloaded: its streams need {:.1} % of the time, stream {} most of all",
+            "{name} is overloaded: its streams need {:.1} % of the time{with_margin}, stream {} most of all",
             sum as f64 / cycle as f64 * 100.0,
             problem.streams[most].name
         ));
@@ -70,7 +84,7 @@ fn cycle(problem: &Problem, port: usize, streams: &[(usize, u64)]) -> Result<u64
             if one + other > common {
                 return Err(format!(
                     "streams {} and {} collide at {name}: with the periods {} and {} they are at \
-                     most {} apart",
+                     most {} apart{with_margin}",
                     problem.streams[*first].name,
                     problem.streams[*second].name,
                     time(period(*first)),

@@ -25,7 +25,8 @@ const CLOSED: usize = 8;
 /// In place of a class: a frame waits.
 const WAITS: usize = 9;
 
-/// The lists of all ports on paths of streams, each with at most `most` entries.
+/// The lists of all ports on paths of streams, each with at most `most` entries and those of
+/// its hardware.
 ///
 /// A frame has a window in its class, alone on the line with the other windows. A window begins with
 /// the frame if the frame waits for it, else by margin and gap before. All other classes are closed
@@ -39,7 +40,7 @@ pub fn lists(found: &Found<'_>, cycles: &[u64], most: usize) -> Result<Lists, St
     let mut lists = Lists::new();
     for (number, port) in problem.ports.iter().enumerate() {
         let parts = parts(&windows(found, number, cycles[number]), cycles[number]);
-        let mut list = Vec::new();
+        let (mut list, most) = (Vec::new(), most.min(port.entries));
         parts.iter().for_each(|part| join(&mut list, *part));
         let parts = if list.len() > most { shortened(&parts, most) } else { list };
         if parts.len() > most {

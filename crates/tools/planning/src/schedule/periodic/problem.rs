@@ -1,6 +1,7 @@
 //! The streams of a plan as a scheduling problem.
 
 use crate::bound::flows::{self, Flow};
+use crate::schedule::windows;
 use plan::Planned;
 use plan::simulate::places;
 use sim::ethernet::Rate;
@@ -52,6 +53,8 @@ pub struct Port {
     pub name: String,
     /// The class of each priority code point.
     pub classes: [u8; 8],
+    /// The most entries of its list.
+    pub entries: usize,
 }
 
 /// A stream: the same burst of frames each period.
@@ -167,8 +170,11 @@ pub fn build(
         }
     }
     let within_period = timing == Timing::Tsnkit;
+    let places = builder.ports.iter().map(|port| port.place);
     // Lists have whole nanoseconds (IEEE 802.1Q-2022, 12.29.1.2.3).
-    let (margin, grain) = (margin.as_ps(), grain.as_ps().max(1).next_multiple_of(1000));
+    let grain = Duration::from_ps(grain.as_ps().max(1).next_multiple_of(1000));
+    let grain = windows::common_grain(&planned.config.network, places, grain)?.as_ps();
+    let margin = margin.as_ps();
     Ok(Problem { streams, ports: builder.ports, margin, grain, within_period })
 }
 
@@ -206,8 +212,9 @@ impl Builder<'_> {
     fn port(&mut self, place: CableEnd) -> usize {
         let (planned, ports) = (self.planned, &mut self.ports);
         *self.numbers.entry(place).or_insert_with(|| {
-            let classes = planned.config.network.port(place).queue_of_priority;
-            ports.push(Port { place, name: planned.port_name(place), classes });
+            let config = planned.config.network.port(place);
+            let (classes, entries) = (config.queue_of_priority, config.gate_entries);
+            ports.push(Port { place, name: planned.port_name(place), classes, entries });
             ports.len() - 1
         })
     }

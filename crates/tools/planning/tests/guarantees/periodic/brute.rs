@@ -17,6 +17,7 @@ fn tiny(random: &mut Random) -> Problem {
         place: CableEnd::Bridge(number, 0),
         name: format!("port {number}"),
         classes: [0, queues, 0, 0, 0, 0, 0, 0],
+        entries: 4096,
     };
     let periods = [[4, 6, 12], [4, 8, 8], [5, 10, 10], [6, 6, 12]][random.below(4) as usize];
     let streams = (0..2 + random.below(3)).map(|number| {

@@ -139,6 +139,17 @@ fn short_lists_join_windows() {
     assert_eq!(short.streams, long.streams, "no frame moves");
     let cycle = |report: &ScheduleReport| report.schedules.iter().map(|one| one.cycle_ns).max();
     assert_eq!(cycle(&long), Some(2_000_000));
+    // What the hardware of the bridge b can run.
+    let hardware = |grain: &str| format!("gate_entries = 8\ngate_grain = \"{grain}\"\n{streams}");
+    let (fitting, scheduled) = schedule(&hardware("5us"), us, 64).unwrap();
+    assert!(fitting.feasible && scheduled.is_some());
+    for schedule in fitting.schedules.iter().filter(|schedule| schedule.node == "b") {
+        assert!(schedule.entries.len() <= 8, "{schedule:?}");
+        let mut times = schedule.entries.iter().filter_map(|entry| entry.rsplit(' ').next());
+        assert!(times.all(|time| time.parse::<Duration>().unwrap().as_ps() % 5_000_000 == 0));
+    }
+    let why = schedule(&hardware("4us"), us, 64).unwrap_err();
+    assert_eq!(why, "stream t0: its interval 250us is not a multiple of the grain 4us of lists");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use tsn::ets::{Ets, EtsError};
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
-use tsn::{Clock, Cqf, Gates, QUEUES};
+use tsn::{Clock, Cqf, GateControlList, Gates, QUEUES};
 use wire::{Duration, Instant};
 
 use super::super::Rate;
@@ -169,6 +169,11 @@ pub struct Config {
     /// Merges waiting frames of raw Ethernet between the same addresses, up to this payload in
     /// bytes; 0: never. Ignored by a port with gates.
     pub merge: usize,
+    /// The times of gate control lists that the hardware can run are multiples of this
+    /// (IEEE 802.1Q-2022, 12.29.1: TickGranularity). A schedule's search respects it.
+    pub gate_grain: Duration,
+    /// The most entries of a list that the hardware can run (12.29.1: SupportedListMax). Likewise.
+    pub gate_entries: usize,
 }
 
 impl Config {
@@ -188,6 +193,8 @@ impl Config {
             pvid: 1,
             security: 0,
             merge: 0,
+            gate_grain: Duration::from_ns(1),
+            gate_entries: GateControlList::MAX_ENTRIES,
         }
     }
 
