@@ -436,6 +436,7 @@ impl Classes<'_> {
         Ok(Class {
             own: self.loads[class].clone(),
             higher,
+            peers: Vec::new(),
             block: self.block(class),
             windows: self.windows(class, margin)?,
             credit: self.credit(class),

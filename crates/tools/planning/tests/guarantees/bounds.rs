@@ -1,6 +1,7 @@
 //! Bounds of random networks against their simulation.
 
 use farlane_planning::bound::{Bounds, Method, bound};
+use farlane_planning::schedule::verify;
 use plan::{Plan, Planned};
 use sim::network::{CableEnd, NetworkConfig};
 use sim::{World, world::Report};
@@ -26,9 +27,11 @@ enum Feature {
     Slow,
     Line,
     CreditLine,
+    /// Each port has its own.
+    Mixed,
 }
 
-const FEATURES: [Feature; 16] = [
+const FEATURES: [Feature; 17] = [
     Feature::Priorities,
     Feature::Gates,
     Feature::Credit,
@@ -45,6 +48,7 @@ const FEATURES: [Feature; 16] = [
     Feature::Slow,
     Feature::Line,
     Feature::CreditLine,
+    Feature::Mixed,
 ];
 
 const METHODS: [Method; 4] = [Method::Tfa, Method::Sfa, Method::Plp, Method::Best];
@@ -57,10 +61,14 @@ fn network(feature: Feature, random: &mut Random) -> String {
     let stations = 3 + random.below(4) as usize;
     let clocks = if feature == Feature::Clocks { "40ms" } else { "4ms" };
     text = text.replace("4ms", clocks);
+    let has_drive = feature == Feature::Mixed && random.below(2) == 0;
+    if has_drive {
+        text = format!("transport = \"tsn\"\n{text}priority = {}\n", random.below(8));
+    }
     let mut add = |line: String| writeln!(text, "{line}").unwrap();
     let modes = ["store-and-forward", "cut-through"];
     let mode = modes[(random.below(4) == 0) as usize];
-    let ports = match feature {
+    let all_ports = match feature {
         Feature::Gates => "schedule = \"list\"",
         Feature::Credit | Feature::CreditLine => "shapers = [\"6 a\", \"5 b\"]",
         Feature::CreditAndGates => "schedule = \"list\"\nshapers = [\"6 c\", \"5 d\"]",
@@ -84,8 +92,9 @@ fn network(feature: Feature, random: &mut Random) -> String {
     for at in 0..bridges {
         let jitter = if random.below(3) == 0 { "jitter = \"50ns\"" } else { "" };
         let offset = random.below(300_000);
+        let mixed = if feature == Feature::Mixed { mixture(random) } else { String::new() };
         add(format!(
-            "[bridges.b{at}]\nmode = \"{mode}\"\ndelay = \"{}ns\"\n{jitter}\n{ports}\n\
+            "[bridges.b{at}]\nmode = \"{mode}\"\ndelay = \"{}ns\"\n{jitter}\n{all_ports}{mixed}\n\
              clock_offset = \"{offset}ns\"",
             500 + random.below(3000)
         ));
@@ -93,6 +102,7 @@ fn network(feature: Feature, random: &mut Random) -> String {
     for at in 1..bridges {
         let rate = ["1G", "100M"][random.below(2) as usize];
         let steps = match feature {
+            Feature::Mixed if random.below(8) == 0 => "rate_steps = [\"1ms 60M\"]",
             Feature::Slow => "rate_steps = [\"0ns 60M\", \"1ms 45M\"]",
             _ => "",
         };
@@ -106,11 +116,18 @@ fn network(feature: Feature, random: &mut Random) -> String {
     }
     let mut homes = Vec::new();
     for at in 0..stations {
-        add(format!("[nodes.n{at}]"));
+        let mixed = match feature {
+            Feature::Mixed if random.below(3) == 0 => mixture(random),
+            _ => String::new(),
+        };
+        add(format!("[nodes.n{at}]\n{mixed}"));
         let rate = if fast { "1G" } else { "100M" };
         let to = if ring { at as u64 % bridges as u64 } else { random.below(bridges as u64) };
         homes.push(to);
         add(format!("[cables.n{at}]\na = \"n{at}\"\nb = \"b{to}\"\nrate = \"{rate}\""));
+    }
+    if has_drive {
+        add(drive(bridges as u64, random));
     }
     add(list(random));
     add("[shapers.a]\nalgorithm = \"cbs\"\nidle_slope = \"30Mb/s\"\n\
@@ -170,7 +187,11 @@ fn network(feature: Feature, random: &mut Random) -> String {
                 way(count - 1)
             ));
         }
-        if feature == Feature::Metered && at < stations as u64 {
+        let metered = match feature {
+            Feature::Mixed => random.below(4) == 0,
+            _ => feature == Feature::Metered,
+        };
+        if metered && at < stations as u64 {
             add(format!(
                 "[streams.m{at}]\nfrom = \"n{at}\"\nidentification = \"source\"\npolice = [\"b{} limit\"]",
                 homes[at as usize]
@@ -187,6 +208,42 @@ fn network(feature: Feature, random: &mut Random) -> String {
         ));
     }
     text
+}
+
+/// What the ports of a node have in a network of mixed mechanisms.
+fn mixture(random: &mut Random) -> String {
+    let shapers = [
+        "",
+        "",
+        "shapers = [\"6 a\", \"5 b\"]\n",
+        "shapers = [\"6 c\"]\n",
+        "shapers = [\"6 tokens\", \"5 b\"]\n",
+        "shapers = [\"6 turns\", \"5 turns\"]\n",
+        "shapers = [\"6 half\", \"5 quarter\", \"0 quarter\"]\n",
+    ];
+    let mut text = shapers[random.below(shapers.len() as u64) as usize].to_owned();
+    for (one_of, more) in
+        [(3, "schedule = \"list\"\n"), (4, "express = [7, 6]\n"), (4, "clock_drift = \"30ppm\"\n")]
+    {
+        if random.below(one_of) == 0 {
+            text += more;
+        }
+    }
+    text
+}
+
+/// A host and a drive.
+fn drive(bridges: u64, random: &mut Random) -> String {
+    let push = ["off", "entries", "all"][random.below(3) as usize];
+    let rw = ["randread", "randwrite"][random.below(2) as usize];
+    let [host, drive] = [(); 2].map(|()| random.below(bridges));
+    let depth = 1 + random.below(3);
+    format!(
+        "[hosts.h]\npush = \"{push}\"\n[nodes.d]\n[drive]\nnode = \"d\"\npreset = \"ram\"\n\
+         [workload]\nrw = \"{rw}\"\nbs = \"4KiB\"\niodepth = {depth}\nruntime = \"4ms\"\n\
+         [cables.h]\na = \"h\"\nb = \"b{host}\"\nrate = \"1G\"\n\
+         [cables.d]\na = \"d\"\nb = \"b{drive}\"\nrate = \"1G\""
+    )
 }
 
 /// A gate control list in which each class has a window.
@@ -238,6 +295,24 @@ pub fn exceeded(
     (wrong, ratios)
 }
 
+/// The commands that take longer than their bound.
+pub fn longer_commands(planned: &Planned, bounds: &Bounds) -> Vec<String> {
+    if planned.hosts.is_empty() {
+        return Vec::new();
+    }
+    let longest = verify::longest(planned, 1).unwrap();
+    let mut wrong = Vec::new();
+    for command in &bounds.commands {
+        let Ok(most) = command.bound else { continue };
+        let host = planned.hosts.iter().position(|host| *host == command.host).unwrap();
+        if let Some(longest) = longest.get(&(host, command.kind)).filter(|longest| **longest > most)
+        {
+            wrong.push(format!("{}: {longest:?} > {most:?}", command.kind.name()));
+        }
+    }
+    wrong
+}
+
 /// The port that sends onto a wire.
 fn wire_of(network: &NetworkConfig, wire: usize) -> Option<CableEnd> {
     plan::simulate::places::wire(network, wire).map(|(from, _)| from)
@@ -253,18 +328,28 @@ fn check(feature: Feature, seeds: std::ops::Range<u64>) {
         let Ok(planned) = Plan::parse("random", &text).and_then(|plan| plan.build()) else {
             continue;
         };
-        let report = World::new(&planned.config).unwrap().run().unwrap();
+        // A drive behind a slow shaper does not boot.
+        let Ok(report) = World::new(&planned.config).unwrap().run() else {
+            assert_eq!(feature, Feature::Mixed);
+            continue;
+        };
         for (method, ratios) in METHODS.into_iter().zip(&mut all) {
             // The longest two take turns.
             if method == [Method::Plp, Method::Best][seed as usize % 2] {
                 continue;
             }
             let bounds = bound(&planned, method);
-            let lossy = feature == Feature::Metered;
-            let (wrong, found) = exceeded((&planned, &report), &bounds, lossy);
+            let lossy = matches!(feature, Feature::Metered | Feature::Mixed);
+            let (mut wrong, found) = exceeded((&planned, &report), &bounds, lossy);
             ratios.extend(found);
+            wrong.extend(longer_commands(&planned, &bounds));
             assert!(wrong.is_empty(), "{feature:?}, seed {seed}, {method:?}: {wrong:?}\n{text}");
         }
+    }
+    if feature == Feature::Mixed {
+        // Many mixtures have no bound.
+        assert!(all[0].len() > networks, "{} bounds", all[0].len());
+        return;
     }
     let [all, ..] = &mut all;
     all.sort_by(f64::total_cmp);
@@ -305,7 +390,12 @@ mod long {
     #[test]
     fn no_simulated_latency_of_many_networks_exceeds_its_bound() {
         for feature in FEATURES {
-            check(feature, 1_000..if feature == Feature::Clocks { 1_200 } else { 3_000 });
+            let end = match feature {
+                Feature::Clocks => 1_200,
+                Feature::Mixed => 1_500,
+                _ => 3_000,
+            };
+            check(feature, 1_000..end);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The longest delay of a class.
 
 use super::LIMIT;
-use super::higher::{Credit, Higher};
+use super::higher::{Credit, Higher, Peer};
 use super::load::{Load, Measure};
 use super::windows::Windows;
 
@@ -15,6 +15,8 @@ pub struct Class {
     pub own: Load,
     /// Classes with precedence, and flows of the class that need not wait for earlier frames.
     pub higher: Vec<Higher>,
+    /// Such flows of a class with credit, windows, rounds or cyclic queues.
+    pub peers: Vec<Peer>,
     /// The longest time of a frame of another class that has begun.
     pub block: u64,
     /// The windows of the gate; `None`: always open.
@@ -65,7 +67,8 @@ impl Class {
 
     /// Offered load, and the load that the class can carry, as shares of the line.
     pub fn utilisation(&self) -> (f64, f64) {
-        let own = self.own.rate(self.measure());
+        let peers = self.peers.iter().map(|peer| peer.load.rate(self.measure()));
+        let own = self.own.rate(self.measure()) + peers.sum::<f64>();
         let higher: f64 = self.higher.iter().map(|class| class.rate(own)).sum();
         let share = self.windows.as_ref().map_or(1.0, Windows::share);
         match self.credit {
@@ -129,6 +132,28 @@ impl Class {
     /// The longest time from the begin of the busy period until work of the class `before` a frame
     /// has started, so that the frame starts. `None`: unbounded.
     pub(super) fn start(&self, before: u64) -> Option<u64> {
+        if self.peers.is_empty() {
+            return self.start_after(before);
+        }
+        let mut time = 0;
+        loop {
+            let next = self.start_after(before.saturating_add(self.of_peers(time)))?;
+            if next <= time {
+                return Some(time);
+            }
+            time = next;
+        }
+    }
+
+    /// The most work of peers from the begin of the busy period until `time`.
+    fn of_peers(&self, time: u64) -> u64 {
+        let own = self.own.frames(time);
+        let work = self.peers.iter().map(|peer| peer.work(time, own, self.measure()));
+        work.fold(0, u64::saturating_add)
+    }
+
+    /// [`Self::start`] behind work of the class that includes its peers.
+    fn start_after(&self, before: u64) -> Option<u64> {
         let demand = self
             .credit
             .map_or(before, |credit| credit.regain(before).saturating_add(credit.uncounted));
@@ -192,10 +217,14 @@ impl Class {
         places.push(cycle + 1);
         places.sort_unstable();
         places.dedup();
+        if !self.peers.is_empty() {
+            // A frame may be behind all of its cycle.
+            places = vec![0, cycle + 1];
+        }
         let mut longest = 0;
         for (from, to) in places.iter().zip(&places[1..]) {
-            let all = self.own.work(to - 1).max(line);
-            let start = self.start(all - line)?;
+            let all = self.own.work(to - 1).max(line).saturating_add(self.of_peers(to - 1));
+            let start = self.start_after(all - line)?;
             if start + line > cycle {
                 return None;
             }
@@ -230,6 +259,7 @@ impl Class {
             // Lines no faster than this one, and nothing else: the backlog never grows.
             None if full
                 && self.higher.is_empty()
+                && self.peers.is_empty()
                 && self.own.rate(measure) <= self.utilisation().1 =>
             {
                 vec![0]
@@ -279,6 +309,9 @@ impl Class {
     /// The longest time for which anything but the `own` work of a flow keeps its frames waiting,
     /// while that work is sent. `None`: unbounded, or frames in flight have no limit.
     pub fn interference(&self, own: u64) -> Option<u64> {
+        if let Some(cycle) = self.cycle {
+            return self.cyclic(0, cycle);
+        }
         let measure = self.measure();
         let flows = || self.own.groups.iter().flat_map(|group| &group.flows);
         let longest = flows().map(|flow| flow.line / flow.pieces.max(1)).max().unwrap_or(0);
@@ -300,7 +333,8 @@ impl Class {
     /// The longest time until a frame starts behind work `ahead` of its class that waits, if it
     /// starts after `delay` at the earliest.
     fn start_behind(&self, ahead: u64, delay: u64) -> Option<u64> {
-        let fixed = self.higher.iter().all(|class| class.before == 0 && class.turns.is_none());
+        let fixed = self.higher.iter().all(|class| class.before == 0 && class.turns.is_none())
+            && self.peers.is_empty();
         if self.windows.is_none() && self.credit.is_none() && fixed {
             let higher = self.higher_waiting(delay, ahead)?;
             return ahead.checked_add(self.block)?.checked_add(higher);
@@ -309,6 +343,7 @@ impl Class {
         for class in &mut waiting.higher {
             class.before = class.before.max(class.wait);
         }
+        waiting.peers.iter_mut().for_each(|peer| peer.before = peer.wait);
         waiting.start(ahead)
     }
 

@@ -233,6 +233,7 @@ mod tests {
             block: random.below(400),
             windows: (kind <= 1).then_some(windows),
             credit: (kind == 2).then_some(credit),
+            peers: Vec::new(),
             held: 0,
             cycle: None,
         }

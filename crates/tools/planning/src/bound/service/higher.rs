@@ -25,6 +25,35 @@ pub struct Higher {
     pub turns: Option<(u64, u64)>,
 }
 
+/// A flow of the same class that needs not wait for earlier frames of others, but needs credit,
+/// windows and rounds as they do.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Its frames.
+    pub load: Load,
+    /// As [`Higher::before`].
+    pub before: u64,
+    /// As [`Higher::wait`].
+    pub wait: u64,
+    /// As [`Higher::turns`].
+    pub turns: Option<(u64, u64)>,
+}
+
+impl Peer {
+    /// The most work in a time `t`, in which the flow under analysis sends `own` frames.
+    pub(super) fn work(&self, t: u64, own: u64, measure: Measure) -> u64 {
+        self.load.by(t.saturating_add(self.before), measure).min(in_turn(self.turns, own))
+    }
+}
+
+/// The most work of turns while the flow under analysis sends `own` frames. A tunnel that has to
+/// refill its connection may miss every other turn.
+fn in_turn(turns: Option<(u64, u64)>, own: u64) -> u64 {
+    turns.map_or(u64::MAX, |(longest, first)| {
+        own.saturating_mul(2).saturating_add(first + 2).saturating_mul(longest)
+    })
+}
+
 /// Deficit round robin between two classes (`tsn::ets`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weights {
@@ -76,21 +105,13 @@ impl Credit {
 }
 
 impl Higher {
-    /// The most work of turns while the flow under analysis sends `own` frames. A tunnel that has to
-    /// refill its connection may miss every other turn.
-    pub(super) fn in_turn(&self, own: u64) -> u64 {
-        self.turns.map_or(u64::MAX, |(longest, first)| {
-            own.saturating_mul(2).saturating_add(first + 2).saturating_mul(longest)
-        })
-    }
-
     pub(super) fn work(&self, t: u64, (own, before): (u64, u64)) -> u64 {
         let t_all = t.saturating_add(self.before);
         let cuts = match self.cut {
             0 => 0,
             cut => self.load.frames(t_all).saturating_mul(cut),
         };
-        let arrives = self.load.work(t_all).min(self.in_turn(own));
+        let arrives = self.load.work(t_all).min(in_turn(self.turns, own));
         let passes = self.credit.map_or(u64::MAX, |credit| credit.passes(t));
         let open = self.open.as_ref().map_or(u64::MAX, |open| open.most(t));
         let shares = self.weights.map_or(u64::MAX, |weights| weights.most(before));

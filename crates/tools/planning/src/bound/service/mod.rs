@@ -15,7 +15,7 @@ mod windows;
 
 pub use class::Class;
 pub use guarantee::{fraction, whole};
-pub use higher::{Credit, Higher, Weights};
+pub use higher::{Credit, Higher, Peer, Weights};
 pub use load::{Cap, Constraint, Entering, Group, Load, Measure};
 pub use windows::{Open, Windows};
 

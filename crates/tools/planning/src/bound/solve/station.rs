@@ -2,7 +2,7 @@
 
 use super::Solver;
 use crate::bound::ports::Classes;
-use crate::bound::service::{Class, Higher, Load};
+use crate::bound::service::{Class, Higher, Load, Peer};
 use sim::ethernet::frame::GAP;
 
 impl Solver<'_> {
@@ -45,15 +45,18 @@ impl Solver<'_> {
         flows.remove(at);
         machine.own = Load { groups: vec![groups.remove(at)] };
         let weighted = machine.higher.iter().any(|class| class.weights.is_some());
-        if machine.credit.is_some() || machine.windows.is_some() || weighted {
-            // All frames need credit, windows and rounds, in any order.
-            machine.own.groups.extend(groups);
-            return machine;
-        }
+        let are_peers = weighted
+            || machine.credit.is_some()
+            || machine.windows.is_some()
+            || machine.cycle.is_some();
         for (group, flow) in groups.into_iter().zip(flows) {
             let tunnel = self.flows[flow].command.is_some();
             let turns = tunnel.then(|| self.turn(flow, classes));
             let load = Load { groups: vec![group] };
+            if are_peers {
+                machine.peers.push(Peer { load, before: 0, wait, turns });
+                continue;
+            }
             let (before, credit, cut) = (0, None, 0);
             let (open, weights) = (None, None);
             machine.higher.push(Higher { load, before, wait, credit, cut, open, weights, turns });
