@@ -62,7 +62,7 @@ pub fn to_begin((plan, planned): (&Plan, &Planned), deadlines: Deadlines) -> Str
         changed.is_some_and(|(_, planned)| Search::new(&planned, deadlines).is_ok())
     };
     let all: Vec<String> = changes(planned).filter(begins).map(|help| help.words()).collect();
-    if all.is_empty() { String::new() } else { format!("; might do with {}", all.join(", or ")) }
+    if all.is_empty() { String::new() } else { format!("; it might do with {}", all.join(", or ")) }
 }
 
 /// The changes, tried alone, with which the search finds lists for commands within the limits.
