@@ -55,7 +55,8 @@ fn changes(planned: &Planned) -> impl Iterator<Item = Help> {
     [push].into_iter().chain(rates()).chain(preemption(planned)).chain([depth, size])
 }
 
-/// Changes, each alone, without which no search can begin, as an end of the sentence that says why.
+/// The changes, each alone, with which a search can begin: the end of the sentence that says why it
+/// cannot.
 pub fn to_begin((plan, planned): (&Plan, &Planned), deadlines: Deadlines) -> String {
     let begins = |help: &Help| {
         let changed = help.apply(plan);

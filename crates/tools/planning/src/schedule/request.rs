@@ -45,7 +45,7 @@ impl<'a> Request<'a> {
     /// Searches. Returns the document, and the plan with the lists and the starts of streams.
     ///
     /// # Errors
-    /// The reason why there is no schedule, in one line.
+    /// Why there is no schedule.
     pub fn run(
         &self,
         name: String,

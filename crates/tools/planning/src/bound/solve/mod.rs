@@ -468,10 +468,9 @@ impl<'a> Solver<'a> {
                 let mut waits = Vec::new();
                 let delays = hops.iter().map(|(flow, at)| self.states[*flow][*at].delay);
                 let wait = delays.map(|delay| delay.unwrap_or(LIMIT)).max().unwrap_or(0);
-                for (at, (_, line)) in lines.iter().enumerate() {
+                for at in 0..lines.len() {
                     let others = hops.iter().map(|(flow, _)| *flow).collect();
                     waits.push(self.at_station(classes, (&machine, &own), (at, wait), others)?);
-                    let _ = line;
                 }
                 waits
             }

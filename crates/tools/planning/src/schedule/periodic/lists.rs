@@ -25,8 +25,8 @@ const CLOSED: usize = 8;
 /// In place of a class: a frame waits.
 const WAITS: usize = 9;
 
-/// The lists of all ports on paths of streams, each with at most `most` entries and those of
-/// its hardware.
+/// The lists of all ports on paths of streams. A list has at most `most` entries, and no more than
+/// the hardware of its port can run.
 ///
 /// A frame has a window in its class, alone on the line with the other windows. A window begins with
 /// the frame if the frame waits for it, else by margin and gap before. All other classes are closed
