@@ -3,7 +3,6 @@
 //! `pcie::Endpoint` is the PCIe part of a device. Below the switch, a device is whatever implements
 //! `pcie::Function`. Here the byte stream between both halves of the switch is a buffer in memory.
 
-use bytes::BytesMut;
 use node::host::{Buses, HostNode, Input, Output};
 use pcie::endpoint::{Endpoint, EndpointConfig, Event};
 use pcie::root::{HostOutput, Settings};
@@ -48,15 +47,23 @@ impl Function for Thermometer {
 
 /// Exchanges the bytes of both ends of the link; returns whether there were any.
 fn carry(switch: &mut Upstream, device: &mut Downstream<Thermometer, ()>) -> bool {
-    let (mut down, mut up) = (BytesMut::new(), BytesMut::new());
+    let mut moved = false;
     switch.handle_link(NOW, 0, tunnel::Input::CanTransmit { bytes: 1 << 16 });
-    while !matches!(switch.poll_link(NOW, 0, &mut down), LinkOutput::Timeout(_)) {}
     device.handle(NOW, tunnel::Input::CanTransmit { bytes: 1 << 16 });
-    while !matches!(device.poll(NOW, &mut up), LinkOutput::Timeout(_)) {}
-    let bytes = down.len() + up.len();
-    switch.handle_link(NOW, 0, tunnel::Input::Received(up.freeze()));
-    device.handle(NOW, tunnel::Input::Received(down.freeze()));
-    bytes > 0
+    loop {
+        match (switch.poll_link(NOW, 0), device.poll(NOW)) {
+            (LinkOutput::Timeout(_), LinkOutput::Timeout(_)) => return moved,
+            (down, up) => {
+                moved = true;
+                if let LinkOutput::Transmit(bytes) = down {
+                    device.handle(NOW, tunnel::Input::Received(bytes));
+                }
+                if let LinkOutput::Transmit(bytes) = up {
+                    switch.handle_link(NOW, 0, tunnel::Input::Received(bytes));
+                }
+            }
+        }
+    }
 }
 
 /// Finds the thermometer, enables its interrupt, sets the limit, reads the temperature.

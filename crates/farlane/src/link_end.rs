@@ -1,7 +1,6 @@
 //! A link end without a device behind it, for commands that talk to a node.
 
 use crate::node::{NodeArgs, far_side, instance};
-use bytes::BytesMut;
 use live::Clock;
 use live::net::{Address, Carrier};
 use report::{Failure, Outcome};
@@ -26,7 +25,6 @@ pub struct LinkEnd {
     /// Time of the latest echo reply or TLP.
     pub last_answer: Option<Instant>,
     moved: Option<Moved>,
-    frames: BytesMut,
     name: String,
 }
 
@@ -53,8 +51,8 @@ impl LinkEnd {
         let settings = Settings { max_payload, ..Settings::new(role, instance()) };
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(clock.now(), Input::Connected);
-        let (last_answer, moved, frames) = (None, None, BytesMut::new());
-        let mut end = Self { clock, poller, connection, tunnel, last_answer, moved, frames, name };
+        let (last_answer, moved) = (None, None);
+        let mut end = Self { clock, poller, connection, tunnel, last_answer, moved, name };
         while !end.tunnel.is_up() {
             end.turn()?;
         }
@@ -85,10 +83,10 @@ impl LinkEnd {
         let timer = loop {
             let bytes = self.connection.room(now);
             self.tunnel.handle(now, Input::CanTransmit { bytes });
-            match self.tunnel.poll(now, &mut self.frames) {
-                Output::Transmit(_) => {
+            match self.tunnel.poll(now) {
+                Output::Transmit(bytes) => {
                     moved = true;
-                    let sent = self.connection.send(now, self.frames.split().freeze());
+                    let sent = self.connection.send(now, bytes);
                     sent.map_err(|error| failed(&self.name, error.to_string()))?;
                 }
                 Output::EchoReply(_) => self.last_answer = Some(self.clock.now()),
@@ -100,7 +98,11 @@ impl LinkEnd {
                     moved = true;
                     self.moved = Some(answer);
                 }
-                Output::Up(_) | Output::Reset | Output::Move(_) => moved = true,
+                Output::Up(_)
+                | Output::Reset
+                | Output::Move(_)
+                | Output::Interrupted(_)
+                | Output::Resumed => moved = true,
                 Output::Timeout(at) => break at,
             }
         };

@@ -39,6 +39,11 @@ pub struct NodeArgs {
     /// of TCP, IP and Ethernet do not count
     #[arg(long, value_name = "RATE")]
     pub rate_limit: Option<Rate>,
+    /// How long a link stays up without a connection: its PCIe traffic waits, and goes on over the
+    /// next connection. 0: a lost connection takes the link down. The shorter time of both ends
+    /// counts. A number alone is in seconds
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = survive)]
+    pub survive: Duration,
     /// Priority of packets that links send, 0 to 7 (SO_PRIORITY); 7 needs CAP_NET_ADMIN
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(0..=7))]
     pub priority: Option<u8>,
@@ -64,6 +69,7 @@ impl NodeArgs {
             aggregation: self.aggregation,
             congestion: self.congestion,
             rate_limit: self.rate_limit,
+            survive: self.survive,
             marking: Marking { priority: self.priority, dscp: self.dscp },
             gate: None,
             credentials: None,
@@ -125,6 +131,17 @@ pub fn waiting(spin: Duration) -> Waiting {
     match spin {
         Duration::ZERO => Waiting::Block,
         spin => Waiting::Spin(spin),
+    }
+}
+
+/// Parses a time of survival: 0, or 1 ms to 1 h.
+fn survive(text: &str) -> Result<Duration, String> {
+    let time = span::seconds(text)?;
+    let allowed = Duration::from_ms(1)..=Duration::from_ms(3_600_000);
+    if time == Duration::ZERO || allowed.contains(&time) {
+        Ok(time)
+    } else {
+        Err(format!("invalid time '{text}': expected 0, or 1ms to 3600s"))
     }
 }
 

@@ -1,10 +1,12 @@
 //! A tunnel end with a hostile peer, before and after the Hellos.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use pcie::Ready;
 use switch::tunnel::{Input, Output, Settings, Tunnel};
 use testkit::Source;
-use wire::frame::{Control, HEADER, Header, Hello, HostAfter, Kind, MoveStatus, Moved, Role};
+use wire::frame::{
+    Control, HEADER, Header, Hello, HostAfter, Kind, MoveStatus, Moved, Role, Survival,
+};
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
 
@@ -16,8 +18,8 @@ fn frame(kind: Kind, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8
     out
 }
 
-/// The bytes of a Hello frame.
-fn hello(role: Role) -> Vec<u8> {
+/// The bytes of a Hello frame, for a session that expects this frame, if it goes on.
+fn hello(role: Role, expected: Option<u32>) -> Vec<u8> {
     let settings = Settings::new(role, 7);
     let hello = Hello {
         version: wire::frame::VERSION,
@@ -26,6 +28,7 @@ fn hello(role: Role) -> Vec<u8> {
         group: 0,
         instance: settings.instance,
         push: 0,
+        session: Some(Survival { id: 1 << 32 | 1, survive_ms: 10_000, expected }),
         credits: settings.window,
     };
     let mut payload = Vec::new();
@@ -38,11 +41,12 @@ pub fn run(data: &[u8]) {
     let how = source.byte();
     let above = if how & 4 == 0 { Role::Host } else { Role::Probe };
     let (own, far) = if how & 1 == 0 { (Role::Device, above) } else { (above, Role::Device) };
-    let mut end = Tunnel::new(Settings::new(own, 1));
+    let survive = if how & 8 == 0 { Duration::ZERO } else { Duration::from_ms(10_000) };
+    let mut end = Tunnel::new(Settings { survive, ..Settings::new(own, 1) });
     let mut now = Instant::ZERO;
     end.handle(now, Input::Connected);
     if how & 2 == 0 {
-        end.handle(now, Input::Received(Bytes::from(hello(far))));
+        end.handle(now, Input::Received(Bytes::from(hello(far, None))));
     }
     while !source.0.is_empty() {
         match source.byte() {
@@ -63,6 +67,13 @@ pub fn run(data: &[u8]) {
             4 => end.echo(1),
             5 => now += Duration::from_us(source.u32().into()),
             6 => end.goodbye(),
+            7 => {
+                end.handle(now, Input::Disconnected);
+                drain(&mut end, now);
+                end.handle(now, Input::Connected);
+                let expected = u32::from(source.byte());
+                end.handle(now, Input::Received(Bytes::from(hello(far, Some(expected)))));
+            }
             length => {
                 let piece = source.take(usize::from(length));
                 end.handle(now, Input::Received(Bytes::from(piece)));
@@ -75,15 +86,14 @@ pub fn run(data: &[u8]) {
 /// Polls all outputs; transmitted bytes must be whole frames.
 fn drain(end: &mut Tunnel, now: Instant) {
     for _ in 0..1000 {
-        let mut frames = BytesMut::new();
-        match end.poll(now, &mut frames) {
+        match end.poll(now) {
             Output::Timeout(_) => return,
             Output::Reset => end.reset_done(),
             Output::Move(group) => {
                 let (status, host) = (MoveStatus::Done, HostAfter::None);
                 end.answer_move(Moved { status, host, awaited: false, from: 0, to: group });
             }
-            Output::Transmit(_) => check(&frames),
+            Output::Transmit(frames) => check(&frames),
             _ => {}
         }
     }

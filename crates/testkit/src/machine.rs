@@ -226,12 +226,10 @@ impl<D: Copy> Machine<D> {
         let room = tunnel::Input::CanTransmit { bytes: 1 << 20 };
         let now = self.now;
         self.host.below_mut().inner.handle_link(now, 0, room.clone());
-        let mut frames = BytesMut::new();
         loop {
-            let output = self.host.below_mut().inner.poll_link(self.now, 0, &mut frames);
+            let output = self.host.below_mut().inner.poll_link(self.now, 0);
             match output {
-                LinkOutput::Transmit(_) => {
-                    let bytes = frames.split().freeze();
+                LinkOutput::Transmit(bytes) => {
                     self.captured(false, &bytes);
                     self.node.handle(self.now, tunnel::Input::Received(bytes));
                 }
@@ -242,13 +240,12 @@ impl<D: Copy> Machine<D> {
         }
         self.node.handle(self.now, room);
         loop {
-            let output = self.node.poll(self.now, &mut frames);
+            let output = self.node.poll(self.now);
             for (up, tlp) in std::mem::take(&mut self.node.function_mut().seen) {
                 self.function.push((self.now, self.directions[usize::from(up)], tlp));
             }
             match output {
-                downstream::Output::Transmit(_) => {
-                    let bytes = frames.split().freeze();
+                downstream::Output::Transmit(bytes) => {
                     self.captured(true, &bytes);
                     let (now, input) = (self.now, tunnel::Input::Received(bytes));
                     self.host.below_mut().inner.handle_link(now, 0, input);

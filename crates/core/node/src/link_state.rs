@@ -3,8 +3,8 @@
 
 use ::switch::tunnel::Cause;
 use std::ops::RangeInclusive;
-use wire::frame::{HEADER, Hello};
-use wire::{Duration, Instant};
+use wire::frame::{HEADER, Hello, Reject};
+use wire::{Duration, Instant, earliest};
 
 /// Pause between attempts to connect.
 pub const RETRY_PAUSE: Duration = Duration::from_ms(200);
@@ -19,6 +19,10 @@ pub const FRAME: usize = (32 << 10) + HEADER;
 pub enum LinkEvent {
     /// A link came up, with the peer's Hello: enumerate below its port.
     Up(usize, Hello),
+    /// The path of a link is lost. The link stays up; an attempt to carry its session on follows.
+    Interrupted(usize, Cause),
+    /// The session of a link goes on over another path.
+    Resumed(usize),
     /// A link went down.
     Down {
         /// The link.
@@ -66,7 +70,10 @@ pub(crate) struct Link {
     pub path: Path,
     /// Failed attempts.
     pub failed: usize,
+    /// Whether the link is up, with or without a path.
     pub up: bool,
+    /// Whether the session has no path.
+    pub interrupted: bool,
     /// Why the last attempt failed, if the next attempts will fail for the same reason.
     pub refusal: Option<Cause>,
     /// Why an end refused the other on the present path.
@@ -79,17 +86,20 @@ impl Link {
     /// A link whose first attempt starts at once.
     pub(crate) fn new() -> Self {
         let path = Path::Waiting(Instant::ZERO);
-        Self { path, failed: 0, up: false, refusal: None, failure: None, timer: None }
+        let (up, interrupted, refusal, failure, timer) = (false, false, None, None, None);
+        Self { path, failed: 0, up, interrupted, refusal, failure, timer }
     }
 
     /// When the link must be polled.
     pub(crate) fn timer(&self) -> Option<Instant> {
-        match self.path {
+        let path = match self.path {
             Path::Waiting(at) => Some(at),
             Path::Connecting(since) => Some(since + CONNECT_TIMEOUT),
-            Path::Open(_) | Path::Closed => self.timer,
-            Path::Ended => None,
-        }
+            Path::Open(_) | Path::Closed => return self.timer,
+            Path::Ended => return None,
+        };
+        // An interrupted session ends at some time, whatever becomes of its path.
+        earliest([path, self.timer.filter(|_| self.interrupted)])
     }
 
     /// Records that the current attempt failed; returns its number.
@@ -100,6 +110,20 @@ impl Link {
         attempt
     }
 
+    /// Handles the loss of a path whose session goes on. Returns the event of `link`, unless the
+    /// session had no path before.
+    pub(crate) fn interrupt(
+        &mut self,
+        now: Instant,
+        link: usize,
+        cause: Cause,
+    ) -> Option<LinkEvent> {
+        let first = !std::mem::replace(&mut self.interrupted, true);
+        // The first attempt is made at once.
+        self.path = Path::Waiting(if first { now } else { now + RETRY_PAUSE });
+        first.then_some(LinkEvent::Interrupted(link, cause))
+    }
+
     /// Handles the loss of the path because of `cause`; returns the event of `link`. `buses` are
     /// below the link.
     pub(crate) fn lost(
@@ -108,16 +132,23 @@ impl Link {
         (link, buses): (usize, RangeInclusive<u8>),
         cause: Cause,
     ) -> Option<LinkEvent> {
-        self.timer = None;
+        (self.timer, self.interrupted) = (None, false);
         if std::mem::take(&mut self.up) {
             self.path = Path::Waiting(now + RETRY_PAUSE);
             return Some(LinkEvent::Down { link, cause, buses });
         }
         let attempt = self.fail(now);
         let why = cause.to_string();
-        use Cause::{ClosedUngreeted, Disconnected, Goodbye, Lost, Ungreeted};
-        let transient =
-            matches!(cause, Disconnected | Lost | Goodbye | ClosedUngreeted | Ungreeted);
+        use Cause::{ClosedUngreeted, Disconnected, Goodbye, Lost, Rejected, Ungreeted};
+        let transient = matches!(
+            cause,
+            Disconnected
+                | Lost
+                | Goodbye
+                | ClosedUngreeted
+                | Ungreeted
+                | Rejected(Reject::Interrupted)
+        );
         if !transient && self.refusal.as_ref() == Some(&cause) {
             return None;
         }

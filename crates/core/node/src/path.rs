@@ -3,6 +3,7 @@
 
 use crate::Rights;
 use bytes::Bytes;
+use std::sync::Arc;
 use wire::tlp::TraceId;
 
 /// Identifies a path; numbers are never reused.
@@ -19,12 +20,14 @@ pub enum Input {
         signals_close: bool,
         /// What the peer may do.
         rights: Rights,
+        /// The name of the peer, if it has proved its identity. Sessions belong to it.
+        peer: Option<Arc<str>>,
     },
     /// An attempt to connect has succeeded.
     Connected,
-    /// An attempt to connect has failed, with the reason.
+    /// An attempt to connect has failed, or a path is broken, with the reason.
     Failed(String),
-    /// One end refuses the other, with the reason. The path is closed.
+    /// One end refuses the other for good, with the reason. The path is closed.
     Refused(String),
     /// The trace ID of the next received TLP without one.
     TraceId(TraceId),

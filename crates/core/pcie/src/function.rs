@@ -137,6 +137,12 @@ pub trait Ports {
     /// The classes that a queue takes now.
     fn queue_ready(&self, queue: usize) -> Ready;
 
+    /// Whether the link behind a queue is interrupted and waits for its connection: completions
+    /// will be late, so completion timeouts do not end.
+    fn is_interrupted(&self, _queue: usize) -> bool {
+        false
+    }
+
     /// The room for messages of [`wire::push`] to the function `target`. `None` if the port of
     /// `target` accepts no such messages, or if `target` may not read host memory. The caller need
     /// not check [`Function::ready`] for messages within this room, nor for urgent messages that

@@ -43,6 +43,11 @@ pub trait Receiver {
 
     /// The classes that a queue takes now.
     fn takes(&self, queue: usize) -> Ready;
+
+    /// Whether answers from behind a queue are only late, as [`Ports::is_interrupted`].
+    fn is_interrupted(&self, _: usize) -> bool {
+        false
+    }
 }
 
 /// One link for all targets.
@@ -63,6 +68,10 @@ impl<F: Function> Receiver for F {
 
     fn takes(&self, queue: usize) -> Ready {
         self.ports().map_or_else(|| self.ready(), |ports| ports.queue_ready(queue))
+    }
+
+    fn is_interrupted(&self, queue: usize) -> bool {
+        self.ports().is_some_and(|ports| ports.is_interrupted(queue))
     }
 }
 

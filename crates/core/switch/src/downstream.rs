@@ -2,7 +2,6 @@
 
 use crate::push_store::{Rule, Store};
 use crate::tunnel::{self, Cause, Settings, Tunnel};
-use bytes::BytesMut;
 use pcie::{Errors, Function, Input, Output as FunctionOutput, Wait};
 use wire::Instant;
 use wire::earliest;
@@ -43,13 +42,14 @@ impl<F: Function, R: Rule> Downstream<F, R> {
         self.tunnel.handle(now, input);
     }
 
-    /// The next output; appends frames to `out`. Exchanges TLPs between tunnel and function first.
-    pub fn poll(&mut self, now: Instant, out: &mut BytesMut) -> Output {
+    /// The next output. Exchanges TLPs between tunnel and function first.
+    pub fn poll(&mut self, now: Instant) -> Output {
         loop {
             let timer = self.exchange_if_due(now);
-            let output = self.tunnel.poll(now, out);
+            let output = self.tunnel.poll(now);
             match &output {
-                Output::Transmit(_) => return output,
+                // The function goes on while the session is interrupted.
+                Output::Transmit(_) | Output::Interrupted(_) | Output::Resumed => return output,
                 Output::Timeout(at) => return Output::Timeout(earliest([*at, timer])),
                 // The device node handles probes on separate connections.
                 Output::EchoReply(_) | Output::Move(_) | Output::Moved(_) => continue,

@@ -37,9 +37,13 @@
 //! /// Carries the bytes of one end to the other one.
 //! fn carry(now: Instant, from: &mut Tunnel, to: &mut Tunnel) {
 //!     from.handle(now, Input::CanTransmit { bytes: 65_536 });
-//!     let mut bytes = BytesMut::new();
-//!     while !matches!(from.poll(now, &mut bytes), Output::Timeout(_)) {}
-//!     to.handle(now, Input::Received(bytes.freeze()));
+//!     loop {
+//!         match from.poll(now) {
+//!             Output::Transmit(bytes) => to.handle(now, Input::Received(bytes)),
+//!             Output::Timeout(_) => return,
+//!             _ => {}
+//!         }
+//!     }
 //! }
 //!
 //! let mut host = Tunnel::new(Settings::new(Role::Host, 1));

@@ -150,6 +150,10 @@ fn line(event: &DeviceEvent) -> String {
     match event {
         DeviceEvent::Authenticated(peer) => format!("accepted {peer}"),
         DeviceEvent::HostUp(peer) => format!("host {peer} attached"),
+        DeviceEvent::HostInterrupted(peer, cause) => {
+            format!("host {peer} interrupted, waits for a connection: {cause}")
+        }
+        DeviceEvent::HostResumed(peer) => format!("host {peer} resumed"),
         DeviceEvent::HostDown(peer, cause) => format!("host {peer} detached: {cause}"),
         DeviceEvent::TurnedAway(peer, cause) => format!("rejected {peer}: {cause}"),
         DeviceEvent::Moved { by, group, answer } => moved(&by.to_string(), *group, answer),

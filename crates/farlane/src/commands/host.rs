@@ -5,7 +5,7 @@ use crate::key_args::follow;
 use crate::node::{
     NodeArgs, check_links, instance, parse_mps, print_report, raise_descriptor_limit,
 };
-use crate::output::{note, warning};
+use crate::output::{note, warning, wrong_usage};
 use crate::push_args::PushArgs;
 use crate::sandbox_args::{SandboxArgs, add_proc, needs_of, ports};
 use crate::signals::stop_on_signals;
@@ -64,6 +64,10 @@ pub struct Args {
     /// Time to wait for the nodes at the start, such as 500ms. A number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::seconds)]
     wait: Duration,
+    /// The time after which a guest gives up a command (nvme_core.io_timeout of Linux). It must be
+    /// at least 3 s longer than --survive
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span::seconds)]
+    io_timeout: Duration,
     #[command(flatten)]
     push: PushArgs,
     #[command(flatten)]
@@ -76,6 +80,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
+    check_time_outs(args);
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
     let addresses = || peers.iter().flat_map(Peer::addresses);
@@ -106,6 +111,7 @@ pub fn run(args: &Args) -> Outcome {
             max_payload: mps,
             max_read_request: args.mrrs.into(),
             ecrc: args.ecrc,
+            outage: options.survive,
             ..enumerate::Settings::default()
         },
         push: args.push.settings(),
@@ -141,6 +147,20 @@ pub fn run(args: &Args) -> Outcome {
     print_report(&node.report());
     ran?;
     traced
+}
+
+/// Ends the process if a guest would give up its commands before an interrupted link does. A loss is
+/// noticed after 0.8 s, and the next attempt to connect takes up to 2 s.
+fn check_time_outs(args: &Args) {
+    let (survive, margin) = (args.node.survive, Duration::from_ms(3_000));
+    if survive > Duration::ZERO && survive + margin > args.io_timeout {
+        wrong_usage(format!(
+            "--survive {}: guests give up a command after {} (--io-timeout), and --survive must end \
+             3 s earlier",
+            report::time(survive.as_ns() as f64),
+            report::time(args.io_timeout.as_ns() as f64)
+        ))
+    }
 }
 
 /// Prints the options for QEMU 10.1.1 or newer.
@@ -182,6 +202,12 @@ fn line(event: &HostEvent) -> String {
         HostEvent::VmmAttached(number) => format!("endpoint {number}: VMM attached"),
         HostEvent::VmmGone(number, why) => format!("endpoint {number}: VMM gone: {why}"),
         HostEvent::LinkDown(port, cause) => format!("port {port}: link down: {cause}"),
+        HostEvent::LinkInterrupted(port, cause) => {
+            format!("port {port}: link interrupted, waits for a connection: {cause}")
+        }
+        HostEvent::LinkResumed(port, after) => {
+            format!("port {port}: link resumed after {}", report::time(after.as_ns() as f64))
+        }
         HostEvent::LinkUp(port, None) => format!("port {port}: link up"),
         HostEvent::LinkUp(port, Some(identity)) => format!("port {port}: link up: {identity}"),
         HostEvent::Refused(port, why) => format!("port {port}: no link to {why}"),

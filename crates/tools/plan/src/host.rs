@@ -216,7 +216,7 @@ impl HostBuilder<'_> {
         let mut switch = SwitchConfig::new(mps, ports);
         switch.aggregation = self.host_or_root(host, "aggregation").unwrap_or_default();
         switch.rate_limit = self.host_or_root(host, "rate_limit");
-        set_fields!(switch, link, keepalive loss_limit max_frame);
+        set_fields!(switch, link, keepalive loss_limit survive max_frame);
         switch.encapsulation = self.encapsulation();
         if switch.encapsulation.tlp > 0 && switch.encapsulation.frame == 0 {
             return link.fail("tlp_extra", "'tlp_extra' requires 'frame_extra'");

@@ -8,7 +8,7 @@ use super::shapers::ClassShaper;
 use super::traffic::ListenerDeadline;
 use super::units::{
     COMPLETION, CYCLE, ClockStep, Drift, Form as _, Frequency, LogInterval, MacText, Offset,
-    SILENCE, TESTS, VERIFY,
+    SILENCE, SURVIVAL, TESTS, VERIFY,
 };
 use super::variants::Setting;
 use keys::Allowed::{self, *};
@@ -191,6 +191,7 @@ const LINK: Table = &[
         with(TCP, "burst", SIZE),
         with(TUNNEL, "keepalive", Time(SILENCE)),
         with(TUNNEL, "loss_limit", Time(SILENCE)),
+        with(TUNNEL, "survive", Time(SURVIVAL)),
         with(TUNNEL, "max_frame", SIZE),
     ],
 ];

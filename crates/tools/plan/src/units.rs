@@ -34,6 +34,8 @@ pub const TESTS: Span = (Duration::from_ms(1), LONG.1);
 pub const CYCLE: Span = (Duration::from_ns(1), tsn::GateControlList::MAX_CYCLE);
 /// Range of the idle and loss intervals of a tunnel: 1 us to 1 hour.
 pub const SILENCE: Span = (Duration::from_us(1), Duration::from_ms(3_600_000));
+/// How long a link waits for a connection.
+pub const SURVIVAL: Span = (Duration::ZERO, SILENCE.1);
 
 /// Maximum offset of a clock in picoseconds.
 const MOST_OFFSET: u64 = 1_000_000_000_000_000;

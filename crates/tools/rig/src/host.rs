@@ -112,7 +112,10 @@ impl Links for Switch {
             match self.links_mut().event()? {
                 LinkEvent::Up(port, _) => return Some((port, true)),
                 LinkEvent::Down { link, .. } => return Some((link, false)),
-                LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
+                LinkEvent::Interrupted(..)
+                | LinkEvent::Resumed(_)
+                | LinkEvent::Failed { .. }
+                | LinkEvent::Echo(..) => {}
             }
         }
     }

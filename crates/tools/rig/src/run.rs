@@ -556,6 +556,7 @@ fn hardware(config: &HostConfig) -> Hardware {
             max_read_request: software.max_read_request,
             ecrc: root.ecrc,
             contents: true,
+            outage: config.outage(),
             ..enumerate::Settings::default()
         },
         ram: root.memory,

@@ -42,6 +42,7 @@ impl LinkParts {
             aggregation: switch.aggregation,
             congestion,
             rate_limit: switch.rate_limit,
+            survive: switch.survive,
             marking: Marking { priority: priority.filter(|priority| *priority > 0), dscp: None },
             gate: None,
             credentials: options.credentials.clone(),

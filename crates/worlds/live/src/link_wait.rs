@@ -61,7 +61,10 @@ impl LinkWait {
                     let peer = switch.links_mut().peer(link);
                     self.last.insert(link, format!("{peer}: {cause}"));
                 }
-                LinkEvent::Up(..) | LinkEvent::Echo(..) => {}
+                LinkEvent::Up(..)
+                | LinkEvent::Interrupted(..)
+                | LinkEvent::Resumed(_)
+                | LinkEvent::Echo(..) => {}
             }
         }
         let upstream = switch.upstream();

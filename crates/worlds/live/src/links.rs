@@ -187,10 +187,10 @@ impl Links {
                 Ok(false) => return Ok(false),
                 Ok(true) => {}
                 Err(error) => {
-                    let refused = carrier.take_failure().map(Input::Refused);
+                    let failure = failure(carrier, node.is_up(index));
                     let failed = || Input::Failed(error.to_string());
                     link.carrier = None;
-                    node.handle_link(now, index, refused.unwrap_or_else(failed));
+                    node.handle_link(now, index, failure.unwrap_or_else(failed));
                     return Ok(true);
                 }
             }
@@ -200,7 +200,7 @@ impl Links {
             link.name = carrier.identity().map(|identity| identity.name.clone());
             poller.modify(&*carrier, false)?;
             (link.open, link.watched) = (true, false);
-            tracer.connected(tap);
+            tracer.connected(tap, node.upstream().tunnel(index).is_interrupted());
             node.report_frames(index, tracer.is_on());
             node.handle_link(now, index, Input::Connected);
         }
@@ -216,8 +216,8 @@ impl Links {
         });
         received |= carrier.take_room_changed();
         if gone {
-            let refused = carrier.take_failure().map(Input::Refused);
-            node.handle_link(now, index, refused.unwrap_or(Input::Closed));
+            let failure = failure(carrier, node.is_up(index));
+            node.handle_link(now, index, failure.unwrap_or(Input::Closed));
         }
         Ok(received || gone)
     }
@@ -239,7 +239,8 @@ impl Links {
                 Output::Transmit { link, bytes } => self.send(now, link, bytes, node),
                 Output::Close { link, cause } => {
                     if let Some(cause) = cause {
-                        self.tracer.down(Tap::link(link), &cause);
+                        let goes_on = node.upstream().tunnel(link).is_interrupted();
+                        self.tracer.lost(Tap::link(link), &cause, goes_on);
                     }
                     self.links[link].carrier = None;
                 }
@@ -321,6 +322,14 @@ impl Links {
     }
 }
 
+/// The input for a node after TLS has ended a connection. Only a refused key ends a session that is
+/// up.
+fn failure(carrier: &mut Carrier, is_up: bool) -> Option<Input> {
+    let refused = carrier.is_refused() || !is_up;
+    let why = carrier.take_failure()?;
+    Some(if refused { Input::Refused(why) } else { Input::Failed(why) })
+}
+
 /// The input for a node after an attempt to send: the number of bytes that the carrier accepts now,
 /// or the loss of the link.
 pub(crate) fn room_after(now: Instant, carrier: &mut Carrier, sent: io::Result<()>) -> Input {
@@ -332,7 +341,6 @@ mod tests {
     use super::*;
     use crate::Waiting;
     use crate::net::{Address, Listener};
-    use bytes::BytesMut;
     use switch::Tunnel;
     use switch::tunnel::{self, Settings};
     use wire::Duration;
@@ -369,9 +377,8 @@ mod tests {
                 end.handle(now, tunnel::Input::Received(bytes));
             }
             end.handle(now, tunnel::Input::CanTransmit { bytes: 1 << 16 });
-            let mut frames = BytesMut::new();
-            while let tunnel::Output::Transmit(_) = end.poll(now, &mut frames) {
-                far.send(frames.split().freeze()).unwrap();
+            while let tunnel::Output::Transmit(bytes) = end.poll(now) {
+                far.send(bytes).unwrap();
             }
         }
         // Reads all frames that the far side has sent so far.
@@ -381,11 +388,8 @@ mod tests {
         }
         now += Duration::from_ms(100);
         if hears {
-            let mut frames = BytesMut::new();
-            let tunnel::Output::Transmit(_) = end.poll(now, &mut frames) else {
-                panic!("no keepalive")
-            };
-            far.send(frames.freeze()).unwrap();
+            let tunnel::Output::Transmit(bytes) = end.poll(now) else { panic!("no keepalive") };
+            far.send(bytes).unwrap();
         }
         now += Duration::from_ms(5_000);
         turn(now, &mut node);

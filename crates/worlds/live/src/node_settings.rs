@@ -13,6 +13,7 @@ use std::sync::Arc;
 use switch::aggregate::Policy;
 use switch::congestion::{Config, Rate};
 use switch::tunnel::Settings;
+use wire::Duration;
 use wire::frame::Role;
 
 /// How a node waits and sends.
@@ -28,6 +29,8 @@ pub struct NodeSettings {
     pub congestion: Config,
     /// Limit of the total output of all links.
     pub rate_limit: Option<Rate>,
+    /// How long links stay up without a connection; 0: not at all.
+    pub survive: Duration,
     /// How packets are marked.
     pub marking: Marking,
     /// The gate in front of the line.
@@ -117,8 +120,10 @@ impl NodeSettings {
 
     /// The settings of a link end.
     pub fn tunnel(&self, role: Role) -> Settings {
-        let Self { max_payload, aggregation, .. } = *self;
-        Settings { max_payload, aggregation, ..Settings::new(role, random_number()) }
+        let Self { max_payload, aggregation, survive, .. } = *self;
+        let secret = u128::from(random_number()) << 64 | u128::from(random_number());
+        let standard = Settings::new(role, random_number());
+        Settings { max_payload, aggregation, survive, secret, ..standard }
     }
 }
 

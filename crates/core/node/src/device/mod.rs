@@ -7,10 +7,11 @@ mod tests;
 
 use crate::path::{self, PathId};
 use crate::push::Completions;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use pcie::{Errors, Function};
-use pending_connections::{PendingConnections, belongs};
+use pending_connections::{AcceptedHost, Occupant, PendingConnections, Served, belongs};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
@@ -52,8 +53,12 @@ pub enum Output {
 pub enum Event {
     /// A host uses the device.
     HostUp(PathId),
-    /// The link to the host went down; the device has been reset.
-    HostDown(PathId, Cause),
+    /// The path to the host is lost. The link stays up, and waits for another path.
+    HostInterrupted(PathId, Cause),
+    /// The session of the host goes on over this path.
+    HostResumed(PathId),
+    /// The link to the host went down; the device has been reset. Has the path, if there was one.
+    HostDown(Option<PathId>, Cause),
     /// A peer was rejected, or did not speak the protocol.
     Rejected(PathId, Cause),
     /// A probe requested to move the device to another group.
@@ -80,7 +85,10 @@ enum Disconnect {
 /// The host that uses the device.
 #[derive(Debug)]
 struct Host {
-    path: PathId,
+    /// The path that carries the link; `None` while its session is interrupted.
+    path: Option<PathId>,
+    /// The name of the host, if it has proved its identity.
+    peer: Option<Arc<str>>,
     group: u16,
     room: usize,
     /// Set when the link ends once its tunnel is idle.
@@ -100,8 +108,6 @@ pub struct DeviceNode<F> {
     pending: PendingConnections,
     egress: Egress,
     frame: usize,
-    /// Buffer for frames; its memory is reused once they are sent.
-    frames: BytesMut,
     shutting_down: bool,
     outputs: VecDeque<Output>,
 }
@@ -118,7 +124,6 @@ impl<F: Function> DeviceNode<F> {
             pending: PendingConnections::new(settings),
             egress: Egress::new(1, frame, None),
             frame,
-            frames: BytesMut::new(),
             shutting_down: false,
             outputs: VecDeque::new(),
         }
@@ -149,13 +154,13 @@ impl<F: Function> DeviceNode<F> {
 
     /// The path that carries the link.
     pub fn link(&self) -> Option<PathId> {
-        self.host.as_ref().map(|host| host.path)
+        self.host.as_ref()?.path
     }
 
     /// Whether nothing waits to be sent to the host.
     pub fn has_sent_all(&self) -> bool {
         let Some(host) = &self.host else { return true };
-        host.room > 0 && self.tunnel().queue().is_empty()
+        host.path.is_none() || host.room > 0 && self.tunnel().queue().is_empty()
     }
 
     /// When the rate limit admits the next frame; `None` if it holds back no frame.
@@ -211,12 +216,12 @@ impl<F: Function> DeviceNode<F> {
 
     /// Takes an event of a path.
     pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
-        if let path::Input::Accepted { signals_close, rights } = input {
-            let gone = self.pending.accept(now, path, signals_close, rights);
+        if let path::Input::Accepted { signals_close, rights, peer } = input {
+            let gone = self.pending.accept(now, path, (signals_close, rights, peer));
             self.outputs.extend(gone.map(|path| Output::Close { path, linger: false }));
             return;
         }
-        let host = self.host.as_mut().filter(|host| host.path == path);
+        let host = self.host.as_mut().filter(|host| host.path == Some(path));
         let Some(host) = host else { return self.pending.handle(now, path, input) };
         match input {
             path::Input::Received(bytes) => self.downstream.handle(now, Input::Received(bytes)),
@@ -224,6 +229,7 @@ impl<F: Function> DeviceNode<F> {
             path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
             // A Goodbye needs no more room than before.
             path::Input::Room(bytes) => host.room = host.room.min(bytes),
+            path::Input::Refused(why) => self.downstream.tunnel.take_down(Cause::Refused(why)),
             path::Input::Closed => {
                 (host.room, host.end) = (0, host.end.or(Some(Disconnect::Closed)))
             }
@@ -239,9 +245,14 @@ impl<F: Function> DeviceNode<F> {
     }
 
     fn end_link(&mut self, end: Disconnect) {
-        if let Some(host) = &mut self.host {
-            host.end = host.end.or(Some(end));
-            self.downstream.tunnel.goodbye();
+        match &mut self.host {
+            // Without a path, nobody hears a Goodbye.
+            Some(Host { path: None, .. }) if end == Disconnect::Shutdown => self.host = None,
+            Some(host) => {
+                host.end = host.end.or(Some(end));
+                self.downstream.tunnel.goodbye();
+            }
+            None => {}
         }
     }
 
@@ -258,8 +269,9 @@ impl<F: Function> DeviceNode<F> {
                     continue;
                 }
             };
-            let pending = if self.shutting_down { None } else { self.serve_pending(now) };
-            if self.outputs.is_empty() {
+            let (pending, again) =
+                if self.shutting_down { (None, false) } else { self.serve_pending(now) };
+            if self.outputs.is_empty() && !again {
                 return Output::Timeout(earliest([link, pending, self.rate_limited_until(now)]));
             }
         }
@@ -271,42 +283,51 @@ impl<F: Function> DeviceNode<F> {
         let may = |host: &&Host| !held || host.end.is_some();
         let bytes = self.host.as_ref().filter(may).map_or(0, |host| host.room);
         self.downstream.handle(now, Input::CanTransmit { bytes });
-        let output = self.downstream.poll(now, &mut self.frames);
+        let output = self.downstream.poll(now);
         let end = self.host.as_ref().and_then(|host| host.end);
         match (&output, end) {
             (downstream::Output::Timeout(_), Some(Disconnect::Shutdown)) => {
                 self.close_link();
                 output
             }
-            (downstream::Output::Timeout(_), Some(_)) => {
-                self.downstream.handle(now, Input::Disconnected);
-                self.downstream.poll(now, &mut self.frames)
+            (downstream::Output::Timeout(_), Some(end)) => {
+                match end {
+                    Disconnect::Moved => self.downstream.tunnel.take_down(Cause::Moved),
+                    _ => self.downstream.handle(now, Input::Disconnected),
+                }
+                self.downstream.poll(now)
             }
             _ => output,
         }
     }
 
     fn close_link(&mut self) {
-        let Some(Host { path, end, .. }) = self.host.take() else { return };
+        let Some(Host { path: Some(path), end, .. }) = self.host.take() else { return };
         let linger = matches!(end, Some(Disconnect::Moved | Disconnect::Shutdown));
         self.outputs.push_back(Output::Close { path, linger });
     }
 
     fn link_output(&mut self, now: Instant, output: downstream::Output) {
         let Some(host) = &mut self.host else { return };
-        let path = host.path;
-        match output {
-            downstream::Output::Transmit(length) => {
-                host.room -= length;
-                self.egress.sent(now, length);
-                let bytes = self.frames.split().freeze();
+        match (output, host.path) {
+            (downstream::Output::Transmit(bytes), Some(path)) => {
+                host.room -= bytes.len();
+                self.egress.sent(now, bytes.len());
                 self.outputs.push_back(Output::Transmit { path, bytes });
             }
-            downstream::Output::Up(_) => {
+            (downstream::Output::Up(_), Some(path)) => {
                 self.outputs.push_back(Output::Event(Event::HostUp(path)));
             }
-            downstream::Output::Down(cause) => {
-                let cause = if host.end == Some(Disconnect::Moved) { Cause::Moved } else { cause };
+            (downstream::Output::Resumed, Some(path)) => {
+                self.outputs.push_back(Output::Event(Event::HostResumed(path)));
+            }
+            (downstream::Output::Interrupted(cause), Some(path)) => {
+                (host.path, host.room, host.end) = (None, 0, None);
+                self.downstream.handle(now, Input::Disconnected);
+                self.outputs.push_back(Output::Event(Event::HostInterrupted(path, cause)));
+                self.outputs.push_back(Output::Close { path, linger: false });
+            }
+            (downstream::Output::Down(cause), path) => {
                 self.outputs.push_back(Output::Event(Event::HostDown(path, cause)));
                 self.downstream.handle(now, Input::Disconnected);
                 self.close_link();
@@ -316,15 +337,24 @@ impl<F: Function> DeviceNode<F> {
     }
 
     /// Serves the pending connections: one may become the host, or may move the device. Returns
-    /// when to call this again.
-    fn serve_pending(&mut self, now: Instant) -> Option<Instant> {
-        let wanted = self.host.is_none();
-        if let Some(chosen) = self.pending.serve(now, wanted, self.group, &mut self.outputs) {
-            let path = chosen.path;
-            self.downstream.handle(now, Input::Connected);
-            self.downstream.handle(now, Input::Received(chosen.greeting));
-            self.host = Some(Host { path, group: chosen.group, room: chosen.room, end: None });
-            self.outputs.push_back(Output::Linked(path));
+    /// when to call this again, and whether the link has to be polled first.
+    fn serve_pending(&mut self, now: Instant) -> (Option<Instant>, bool) {
+        let tunnel = &self.downstream.tunnel;
+        let occupant = self.host.as_ref().map(|host| Occupant {
+            session: tunnel.session(),
+            peer: host.peer.clone(),
+            interrupted: host.path.is_none(),
+        });
+        let served = self.pending.serve(now, occupant.as_ref(), self.group, &mut self.outputs);
+        let again = served.is_some();
+        match (served, &mut self.host) {
+            (Some(Served::Host(chosen)), _) => self.attach(now, chosen),
+            // The host has given its path up before this node has noticed the loss.
+            (Some(Served::Returns), Some(host)) => {
+                (host.room, host.end) = (0, host.end.or(Some(Disconnect::Closed)));
+            }
+            (Some(Served::Replaces), _) => self.downstream.tunnel.take_down(Cause::SessionGone),
+            _ => {}
         }
         if let Some((group, by, allowed)) = self.pending.requested_move() {
             let answer = match allowed {
@@ -334,7 +364,16 @@ impl<F: Function> DeviceNode<F> {
             self.pending.answer_move(answer);
             self.outputs.push_back(Output::Event(Event::Moved { by, group, answer }));
         }
-        self.pending.timer()
+        (self.pending.timer(), again)
+    }
+
+    /// Accepts a host, or the next path of the present host.
+    fn attach(&mut self, now: Instant, chosen: AcceptedHost) {
+        let AcceptedHost { path, greeting, group, room, peer } = chosen;
+        self.downstream.handle(now, Input::Connected);
+        self.downstream.handle(now, Input::Received(greeting));
+        self.host = Some(Host { path: Some(path), peer, group, room, end: None });
+        self.outputs.push_back(Output::Linked(path));
     }
 
     /// The answer to a probe that may not move the device.

@@ -6,9 +6,10 @@ use crate::Rights;
 use crate::path::{self, PathId};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use switch::tunnel::{self, Cause, Input, Settings, Tunnel};
 use wire::earliest;
-use wire::frame::{self, Control, Header, Moved, Reject, Role};
+use wire::frame::{self, Control, Header, Hello, Moved, Reject, Role};
 use wire::{Duration, Instant};
 
 /// Largest number of pending connections and probes.
@@ -27,6 +28,7 @@ struct PendingConnection {
     path: PathId,
     signals_close: bool,
     rights: Rights,
+    peer: Option<Arc<str>>,
     room: usize,
     /// Bytes received before the role was known.
     greeting: BytesMut,
@@ -45,13 +47,39 @@ pub(super) struct AcceptedHost {
     pub greeting: Bytes,
     pub group: u16,
     pub room: usize,
+    pub peer: Option<Arc<str>>,
+}
+
+/// The host that uses the device.
+#[derive(Debug)]
+pub(super) struct Occupant {
+    /// The name of its session, if the session survives connections.
+    pub session: Option<u128>,
+    /// The name of the host, if it has proved its identity.
+    pub peer: Option<Arc<str>>,
+    /// Whether its session has no path.
+    pub interrupted: bool,
+}
+
+/// What a pending connection needs.
+pub(super) enum Served {
+    /// The peer becomes the host, or goes on as the host.
+    Host(AcceptedHost),
+    /// The peer is the host, whose present path is to be closed first.
+    Returns,
+    /// The peer is to become the host, and the session of the present host is to be ended first.
+    Replaces,
 }
 
 enum Decision {
     /// Nothing now: the role is unknown, or the connection is already served.
     Wait,
-    /// Accept the peer as the host, of this group.
+    /// Accept the peer as the host, of this group, or as the present host.
     Host(u16),
+    /// As [`Served::Returns`].
+    Returns,
+    /// As [`Served::Replaces`].
+    Replaces,
     /// Reject this host of that group; it may try again.
     Reject(Reject, u16),
     /// Serve the peer, which is not a host.
@@ -80,8 +108,7 @@ impl PendingConnections {
         &mut self,
         now: Instant,
         path: PathId,
-        signals_close: bool,
-        rights: Rights,
+        (signals_close, rights, peer): (bool, Rights, Option<Arc<str>>),
     ) -> Option<PathId> {
         let ungreeted = self.all.iter().position(|connection| connection.tunnel.is_none());
         let oldest = (self.all.len() >= MOST).then(|| self.all.remove(ungreeted.unwrap_or(0)));
@@ -91,6 +118,7 @@ impl PendingConnections {
             path,
             signals_close,
             rights,
+            peer,
             room: 0,
             greeting: BytesMut::new(),
             tunnel: None,
@@ -151,19 +179,25 @@ impl PendingConnections {
         }
     }
 
-    /// Serves all connections. If `wanted`, returns one that is a host of `group`.
+    /// Serves all connections of a device of `group`. Returns what one of them needs.
     pub(super) fn serve(
         &mut self,
         now: Instant,
-        wanted: bool,
+        occupant: Option<&Occupant>,
         group: u16,
         out: &mut VecDeque<Output>,
-    ) -> Option<AcceptedHost> {
-        let mut chosen = None;
+    ) -> Option<Served> {
+        let (mut chosen, mut first) = (None, None);
         for (index, connection) in self.all.iter_mut().enumerate() {
-            match connection.judge(now, wanted && chosen.is_none(), group) {
+            if chosen.is_some() || first.is_some() {
+                connection.poll_tunnel(now, out);
+                continue;
+            }
+            match connection.judge(now, occupant, group) {
                 Decision::Wait => {}
                 Decision::Host(theirs) => chosen = Some((index, theirs)),
+                Decision::Returns => first = Some(Served::Returns),
+                Decision::Replaces => first = Some(Served::Replaces),
                 Decision::Reject(reason, theirs) => {
                     if reason != Reject::Unauthorized {
                         self.rejected.truncate(MOST_REJECTED - 1);
@@ -176,8 +210,9 @@ impl PendingConnections {
             connection.poll_tunnel(now, out);
         }
         let chosen = chosen.map(|(index, group)| {
-            let PendingConnection { path, greeting, room, .. } = self.all.remove(index);
-            AcceptedHost { path, greeting: greeting.freeze(), group, room }
+            let PendingConnection { path, greeting, room, peer, .. } = self.all.remove(index);
+            let greeting = greeting.freeze();
+            Served::Host(AcceptedHost { path, greeting, group, room, peer })
         });
         self.all.retain(|connection| {
             if connection.gone {
@@ -186,39 +221,79 @@ impl PendingConnections {
             }
             !connection.gone
         });
-        chosen
+        chosen.or(first)
     }
 }
 
 impl PendingConnection {
-    fn judge(&mut self, now: Instant, wanted: bool, group: u16) -> Decision {
+    fn judge(&mut self, now: Instant, occupant: Option<&Occupant>, group: u16) -> Decision {
         // A client of another protocol, such as HTTP, often closes at once.
         let goes = self.gone && frame::may_be_greeting(&self.greeting);
         if self.tunnel.is_some() || goes {
             return Decision::Wait;
         }
-        match role(&self.greeting) {
+        match sender(&self.greeting) {
             None => {
                 self.gone = now >= self.since + GREETING_TIMEOUT;
                 self.timer = Some(self.since + GREETING_TIMEOUT);
                 Decision::Wait
             }
-            Some(Some((Role::Host, theirs))) if !self.rights.attach.contain(theirs) => {
+            Some(Some(Hello { role: Role::Host, group: theirs, .. }))
+                if !self.rights.attach.contain(theirs) =>
+            {
                 Decision::Reject(Reject::Unauthorized, theirs)
             }
-            Some(Some((Role::Probe, theirs))) if !self.rights.may_probe() => {
+            Some(Some(Hello { role: Role::Probe, group: theirs, .. }))
+                if !self.rights.may_probe() =>
+            {
                 Decision::Reject(Reject::Unauthorized, theirs)
             }
-            Some(Some((Role::Host, theirs))) if !belongs(theirs, group) => {
+            Some(Some(Hello { role: Role::Host, group: theirs, .. }))
+                if !belongs(theirs, group) =>
+            {
                 Decision::Reject(Reject::Group(Some((group, theirs))), theirs)
             }
-            Some(Some((Role::Host, theirs))) if wanted => Decision::Host(theirs),
-            Some(Some((Role::Host, _))) if self.may_replace_host(now) => {
+            Some(Some(hello)) if hello.role == Role::Host => self.judge_host(now, occupant, hello),
+            Some(_) => Decision::Serve,
+        }
+    }
+
+    /// Judges a host that may use the device, if no other host does.
+    fn judge_host(
+        &mut self,
+        now: Instant,
+        occupant: Option<&Occupant>,
+        Hello { group, session, .. }: Hello,
+    ) -> Decision {
+        let goes_on = session.is_some_and(|session| session.expected.is_some());
+        let Some(occupant) = occupant else {
+            return match goes_on {
+                true => Decision::Reject(Reject::NoSession, group),
+                false => Decision::Host(group),
+            };
+        };
+        // A session belongs to the peer that began it, and to the secret in its name.
+        let same_peer = occupant.peer == self.peer;
+        let same = |shift: u32| {
+            let ids = session.map(|session| session.id).zip(occupant.session);
+            same_peer && ids.is_some_and(|(theirs, ours)| theirs >> shift == ours >> shift)
+        };
+        let (same_session, same_process) = (same(0), same(32));
+        match occupant.interrupted {
+            interrupted if goes_on && same_session => match interrupted {
+                true => Decision::Host(group),
+                false => Decision::Returns,
+            },
+            _ if goes_on => Decision::Reject(Reject::NoSession, group),
+            _ if same_process => Decision::Replaces,
+            // The host was restarted.
+            true if same_peer && self.peer.is_some() => Decision::Replaces,
+            true if session.is_some() => Decision::Reject(Reject::Interrupted, group),
+            false if self.may_replace_host(now) => {
                 self.timer = Some(self.since + TAKEOVER);
                 Decision::Wait
             }
-            Some(Some((Role::Host, theirs))) => Decision::Reject(Reject::Busy, theirs),
-            Some(_) => Decision::Serve,
+            _ => Decision::Reject(Reject::Busy, group),
         }
     }
 
@@ -247,20 +322,19 @@ impl PendingConnection {
             return;
         }
         let path = self.path;
-        let mut frames = BytesMut::new();
-        let mut transmit = |frames: &mut BytesMut, room: &mut usize| {
-            *room -= frames.len();
-            out.push_back(Output::Transmit { path, bytes: frames.split().freeze() });
+        let mut transmit = |bytes: Bytes, room: &mut usize| {
+            *room -= bytes.len();
+            out.push_back(Output::Transmit { path, bytes });
         };
         tunnel.handle(now, Input::CanTransmit { bytes: self.room });
         loop {
             // A probe carries no TLPs.
             while tunnel.pop(pcie::Ready::ALL).is_some() {}
-            match tunnel.poll(now, &mut frames) {
-                tunnel::Output::Transmit(_) => transmit(&mut frames, &mut self.room),
+            match tunnel.poll(now) {
+                tunnel::Output::Transmit(bytes) => transmit(bytes, &mut self.room),
                 tunnel::Output::Down(cause) => {
-                    while let tunnel::Output::Transmit(_) = tunnel.poll(now, &mut frames) {
-                        transmit(&mut frames, &mut self.room);
+                    while let tunnel::Output::Transmit(bytes) = tunnel.poll(now) {
+                        transmit(bytes, &mut self.room);
                     }
                     if !matches!(
                         cause,
@@ -280,6 +354,8 @@ impl PendingConnection {
                     return;
                 }
                 tunnel::Output::Up(_)
+                | tunnel::Output::Interrupted(_)
+                | tunnel::Output::Resumed
                 | tunnel::Output::Reset
                 | tunnel::Output::EchoReply(_)
                 | tunnel::Output::Moved(_) => {}
@@ -293,9 +369,9 @@ pub(super) fn belongs(host: u16, device: u16) -> bool {
     device == 0 || host == device
 }
 
-/// Role and group of the sender: `None` while unknown, `Some(None)` if the bytes are not a Hello of
-/// this version.
-fn role(greeting: &[u8]) -> Option<Option<(Role, u16)>> {
+/// The Hello of the sender: `None` while unknown, `Some(None)` if the bytes are not a Hello of this
+/// version.
+fn sender(greeting: &[u8]) -> Option<Option<Hello>> {
     if !frame::may_be_greeting(greeting) {
         return Some(None);
     }
@@ -303,9 +379,7 @@ fn role(greeting: &[u8]) -> Option<Option<(Role, u16)>> {
     let Ok(header) = Header::decode(*head) else { return Some(None) };
     let payload = greeting.get(frame::HEADER..frame::HEADER + usize::from(header.length))?;
     match Control::decode(header.kind, payload) {
-        Ok(Control::Hello(hello)) if hello.version == frame::VERSION => {
-            Some(Some((hello.role, hello.group)))
-        }
+        Ok(Control::Hello(hello)) if hello.version == frame::VERSION => Some(Some(hello)),
         _ => Some(None),
     }
 }

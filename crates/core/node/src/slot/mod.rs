@@ -16,6 +16,7 @@
 //!
 //! | in | happens | then |
 //! | --- | --- | --- |
+//! | attached | [`set_interrupted`](Slot::set_interrupted) | interrupted, or attached again |
 //! | any | [`link_down`](Slot::link_down) | link down |
 //! | link down | [`link_up`](Slot::link_up), same device and contents | preparing: settings are restored, bus mastering last; attached |
 //! | | same device, new contents, and the client relies on no data | preparing: reset; attached |
@@ -129,6 +130,8 @@ pub struct Slot {
     /// Number of link losses. Results of host software that began before the last loss are
     /// discarded.
     losses: u64,
+    /// Whether the link has lost its connection, but not its session.
+    interrupted: bool,
     /// Whether the client relies on no data: it has requested a reset since the function was
     /// attached, or is gone.
     reset_requested: bool,
@@ -164,6 +167,7 @@ impl Slot {
             state: State::Attached,
             presence: Presence::Present,
             losses: 0,
+            interrupted: false,
             reset_requested: false,
             loss: None,
             reset_event: None,
@@ -186,12 +190,23 @@ impl Slot {
     /// The condition, which determines the outcome of accesses.
     pub fn condition(&self) -> Condition {
         match self.state {
-            State::Attached if self.prepares || self.restore.is_some() => Condition::Preparing,
+            State::Attached if self.is_preparing() => Condition::Preparing,
+            State::Attached if self.interrupted => Condition::Interrupted,
             State::Attached => Condition::Attached,
             State::LinkDown => Condition::LinkDown,
             State::NewContents(_) => Condition::NewContents,
             State::Detached(_) => Condition::Detached,
         }
+    }
+
+    /// Whether the slot resets the function, or restores the client's settings in it.
+    pub fn is_preparing(&self) -> bool {
+        self.prepares || self.restore.is_some()
+    }
+
+    /// Notes whether the link waits for a connection, with its session kept.
+    pub fn set_interrupted(&mut self, interrupted: bool) {
+        self.interrupted = interrupted;
     }
 
     /// Whether no operation is under way, and the function has followed all accesses of the client.
@@ -289,6 +304,7 @@ impl Slot {
             self.reset_event = event.or(self.reset_event);
         }
         self.losses += 1;
+        self.interrupted = false;
         self.restore = None;
         self.set_state(State::LinkDown);
     }

@@ -9,6 +9,9 @@ use pcie::Presence;
 pub enum Condition {
     /// The client uses the function.
     Attached,
+    /// The client uses the function. The link has lost its connection, and its session waits for
+    /// another one.
+    Interrupted,
     /// The slot resets the function, or restores the client's settings in it.
     Preparing,
     /// The link is down, or the function was not enumerated since the link came up.
@@ -47,6 +50,9 @@ pub enum Access {
 pub enum Outcome {
     /// The access is passed on to the function or the client, which answers.
     Passes,
+    /// The access waits in the link for its connection. A client that cannot wait as long gets the
+    /// answer of an absent function.
+    Held,
     /// The access waits for the end of the preparation.
     Waits,
     /// The access reads all ones at once.
@@ -61,21 +67,21 @@ pub enum Outcome {
     Refused,
 }
 
-use Outcome::{AllOnes, Dropped, Identifies, Passes, Refused, Remembered, Waits};
+use Outcome::{AllOnes, Dropped, Held, Identifies, Passes, Refused, Remembered, Waits};
 
 /// The outcomes, by [`Access`] and [`Condition`] in the order of their variants. A restored
 /// function sends nothing too early, because bus mastering is restored last. TLPs sent earlier
 /// still pass.
-const TABLE: [[Outcome; 5]; 9] = [
-    [Passes, Waits, AllOnes, Passes, AllOnes],
-    [Passes, Waits, Dropped, Passes, Dropped],
-    [Passes, Waits, AllOnes, AllOnes, AllOnes],
-    [Passes, Waits, Dropped, Dropped, Dropped],
-    [Passes, Waits, Remembered, Remembered, Remembered],
-    [Identifies, Waits, Remembered, Identifies, Identifies],
-    [Passes, Passes, Passes, Refused, Refused],
-    [Passes, Passes, Passes, Refused, Refused],
-    [Passes, Passes, Passes, Dropped, Dropped],
+const TABLE: [[Outcome; 6]; 9] = [
+    [Passes, Held, Waits, AllOnes, Passes, AllOnes],
+    [Passes, Held, Waits, Dropped, Passes, Dropped],
+    [Passes, Held, Waits, AllOnes, AllOnes, AllOnes],
+    [Passes, Held, Waits, Dropped, Dropped, Dropped],
+    [Passes, Held, Waits, Remembered, Remembered, Remembered],
+    [Identifies, Held, Waits, Remembered, Identifies, Identifies],
+    [Passes, Passes, Passes, Passes, Refused, Refused],
+    [Passes, Passes, Passes, Passes, Refused, Refused],
+    [Passes, Passes, Passes, Passes, Dropped, Dropped],
 ];
 
 impl Condition {

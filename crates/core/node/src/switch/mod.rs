@@ -6,7 +6,7 @@ use ::switch::congestion::Rate;
 use ::switch::egress::Egress;
 use ::switch::tunnel::{self, Cause};
 use ::switch::upstream::{LinkOutput, Settings, Upstream};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use pcie::{Function, Ports, Ready};
 use std::collections::VecDeque;
 use wire::Instant;
@@ -61,8 +61,6 @@ pub struct SwitchNode {
     upstream: Upstream,
     links: Vec<Link>,
     egress: Egress,
-    /// Buffer for frames; its memory is reused once they are sent.
-    frames: BytesMut,
     outputs: VecDeque<Output>,
 }
 
@@ -76,7 +74,7 @@ impl SwitchNode {
         let upstream = Upstream::new(settings);
         let links: Vec<_> = (0..upstream.links()).map(|_| Link::new()).collect();
         let egress = Egress::new(links.len(), FRAME, limit);
-        Self { upstream, links, egress, frames: BytesMut::new(), outputs: VecDeque::new() }
+        Self { upstream, links, egress, outputs: VecDeque::new() }
     }
 
     /// The switch behind the links: counters, tunnels, buses.
@@ -97,7 +95,7 @@ impl SwitchNode {
     /// Takes an event of the path of `link`. Ignores events of a closed path.
     pub fn handle_link(&mut self, now: Instant, link: usize, input: path::Input) {
         self.egress.begin();
-        let upstream = &mut self.upstream;
+        let (upstream, up) = (&mut self.upstream, self.links[link].up);
         match (&mut self.links[link].path, input) {
             (path @ Path::Connecting(_), path::Input::Connected) => {
                 *path = Path::Open(0);
@@ -114,12 +112,15 @@ impl SwitchNode {
                 upstream.handle_link(now, link, tunnel::Input::TraceId(trace_id));
             }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
+            (Path::Connecting(_) | Path::Open(_), path::Input::Refused(why)) if up => {
+                upstream.tunnel_mut(link).take_down(Cause::Refused(why));
+            }
             (Path::Connecting(_), path::Input::Refused(why)) => {
                 let place = (link, upstream.buses(link));
                 let event = self.links[link].lost(now, place, Cause::Refused(why));
                 self.outputs.extend(event.map(Output::Event));
             }
-            (Path::Open(_), path::Input::Refused(why)) => {
+            (Path::Open(_), path::Input::Refused(why) | path::Input::Failed(why)) => {
                 self.links[link].failure = Some(why);
                 self.handle_link(now, link, path::Input::Closed);
             }
@@ -175,6 +176,12 @@ impl SwitchNode {
         self.upstream.tunnel_mut(link).poll_report()
     }
 
+    /// Ends the session of a link, because of `cause`. Another one follows.
+    pub fn take_down(&mut self, link: usize, cause: Cause) {
+        self.upstream.tunnel_mut(link).take_down(cause);
+        self.egress.begin();
+    }
+
     /// As [`Upstream::hold`].
     pub fn hold(&mut self, link: usize, held: bool) {
         self.upstream.hold(link, held);
@@ -222,14 +229,15 @@ impl SwitchNode {
         let room = match self.links[link].path {
             Path::Open(room) => room,
             Path::Closed => 0,
+            _ if self.links[link].interrupted => 0,
             _ => return None,
         };
         let bytes = if allowed { room } else { 0 };
         self.upstream.handle_link(now, link, tunnel::Input::CanTransmit { bytes });
         loop {
-            match self.upstream.poll_link(now, link, &mut self.frames) {
-                LinkOutput::Transmit(length) => {
-                    let bytes = self.frames.split().freeze();
+            match self.upstream.poll_link(now, link) {
+                LinkOutput::Transmit(bytes) => {
+                    let length = bytes.len();
                     self.links[link].path = Path::Open(room - length);
                     self.outputs.push_back(Output::Transmit { link, bytes });
                     return Some(length);
@@ -240,6 +248,17 @@ impl SwitchNode {
                 }
                 LinkOutput::EchoReply(number) => {
                     self.outputs.push_back(Output::Event(LinkEvent::Echo(link, number)));
+                }
+                LinkOutput::Interrupted(cause) => {
+                    let cause = self.links[link].failure.take().map_or(cause, Cause::Refused);
+                    self.outputs.push_back(Output::Close { link, cause: Some(cause.clone()) });
+                    self.upstream.handle_link(now, link, tunnel::Input::Disconnected);
+                    self.outputs
+                        .extend(self.links[link].interrupt(now, link, cause).map(Output::Event));
+                }
+                LinkOutput::Resumed => {
+                    self.links[link].interrupted = false;
+                    self.outputs.push_back(Output::Event(LinkEvent::Resumed(link)));
                 }
                 LinkOutput::Down(cause) => {
                     self.link_down(now, link, cause);
@@ -270,9 +289,8 @@ impl SwitchNode {
         let Path::Open(bytes) = self.links[link].path else { return };
         self.upstream.handle_link(now, link, tunnel::Input::CanTransmit { bytes });
         loop {
-            match self.upstream.poll_link(now, link, &mut self.frames) {
-                LinkOutput::Transmit(_) => {
-                    let bytes = self.frames.split().freeze();
+            match self.upstream.poll_link(now, link) {
+                LinkOutput::Transmit(bytes) => {
                     self.outputs.push_back(Output::Transmit { link, bytes });
                 }
                 LinkOutput::Timeout(_) => return,

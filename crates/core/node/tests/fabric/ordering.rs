@@ -1,7 +1,7 @@
 //! Ordering of TLPs through the whole fabric: PCIe Base 4.0, table 2-40.
 
 use crate::fabric::world::{Fabric, Happened, Parent, Plan, RAM, Shape, bar};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use pcie::dma_test::register;
 use pcie::enumerate::Node;
 use pcie::software::Task;
@@ -230,9 +230,7 @@ fn carry(ends: &mut [Tunnel; 2], piece: usize) {
         let mut quiet = true;
         for from in 0..2 {
             ends[from].handle(Instant::ZERO, Input::CanTransmit { bytes: 1 << 16 });
-            let mut frames = BytesMut::new();
-            while let Output::Transmit(_) = ends[from].poll(Instant::ZERO, &mut frames) {
-                let bytes = frames.split();
+            while let Output::Transmit(bytes) = ends[from].poll(Instant::ZERO) {
                 quiet = false;
                 for part in bytes.chunks(piece) {
                     let part = Bytes::copy_from_slice(part);

@@ -138,6 +138,7 @@ impl TunnelSetup {
                             path,
                             path::Input::Accepted {
                                 signals_close: true,
+                                peer: None,
                                 rights: node::Rights::ALL,
                             },
                         );

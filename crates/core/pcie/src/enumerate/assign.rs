@@ -7,7 +7,7 @@ use crate::software::Bus;
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
-use wire::Bdf;
+use wire::{Bdf, Duration};
 
 /// Granularity of bridge windows: 1 MiB.
 const GRANULE: u64 = 1 << 20;
@@ -177,8 +177,18 @@ async fn window(bus: &Bus, bdf: Bdf, port: &Port) {
     bus.config_write(bdf, register::PREFETCH_BASE, 4, 0x0000_fff0).await;
 }
 
-/// Sets MPS, MRRS, and extended tags; if supported, also 10-bit tags and a completion timeout of
-/// 260 to 900 ms, because the memory of a guest can answer slowly.
+/// The value of Completion Timeout for links that may be interrupted for `outage`, and the bits of
+/// ranges that offer it in Device Capabilities 2: the shortest range that begins later, at least 260 to 900
+/// ms, because the memory of a guest can answer slowly (PCIe Base 4.0, section 7.5.3.16).
+fn completion_timeout(outage: Duration) -> (u32, u32) {
+    match outage.as_ns() / 1_000_000 {
+        _ if outage == Duration::ZERO => (0b1001, 0b1100),
+        0..3_000 => (0b1101, 0b1000),
+        _ => (0b1110, 0b1000),
+    }
+}
+
+/// Sets MPS, MRRS, and extended tags; if supported, also 10-bit tags and a completion timeout.
 async fn device_control(bus: &Bus, node: &Node, settings: &Settings) {
     let Some(at) = node.pcie else { return };
     let code = |bytes: usize| bytes.clamp(128, 4096).ilog2() - 7;
@@ -186,7 +196,8 @@ async fn device_control(bus: &Bus, node: &Node, settings: &Settings) {
     let mrrs = code(settings.max_read_request);
     bus.config_write(node.bdf, at + 8, 2, 0x0910 | mps << 5 | mrrs << 12).await;
     let offers = bus.config_read(node.bdf, at + 0x24, 4).await;
-    let timeout = if offers & 0b1000 != 0 || offers & 0b0100 != 0 { 0b1001 } else { 0 };
+    let (value, range) = completion_timeout(settings.outage);
+    let timeout = if offers & range != 0 { value } else { 0 };
     let tags = if offers & 1 << 17 != 0 { 1 << 12 } else { 0 };
     bus.config_write(node.bdf, at + 0x28, 2, timeout | tags).await;
 }

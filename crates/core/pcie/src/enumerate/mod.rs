@@ -18,7 +18,7 @@ pub use identity::{
 use crate::root::ROOT_PORT;
 use crate::software::Bus;
 use std::ops::Range;
-use wire::Bdf;
+use wire::{Bdf, Duration};
 
 /// Settings of an enumeration.
 #[derive(Clone, Debug)]
@@ -35,6 +35,9 @@ pub struct Settings {
     /// Whether to read the contents capability of endpoints, for a host that attaches endpoints
     /// again when their link comes back.
     pub contents: bool,
+    /// How long a link on the way may be interrupted without being down. The completion timeouts of
+    /// endpoints are longer.
+    pub outage: Duration,
     /// Size in bytes of the memory window that is reserved below each empty slot for hot-plugged
     /// devices.
     pub hotplug_window: u64,
@@ -51,6 +54,7 @@ impl Default for Settings {
             max_read_request: 4096,
             ecrc: false,
             contents: false,
+            outage: Duration::ZERO,
             hotplug_window: 4 << 20,
             hotplug_buses: 4,
         }

@@ -192,7 +192,14 @@ impl RootComplex {
         }
     }
 
-    pub(super) fn expire(&mut self, now: Instant) {
+    /// Ends the requests whose time is over. While the link to their device is interrupted, their
+    /// time begins again.
+    pub(super) fn expire(&mut self, now: Instant, below: &impl Receiver) {
+        for pending in self.pending.values_mut() {
+            if below.is_interrupted(pending.queue) {
+                pending.deadline = now + self.settings.completion_timeout;
+            }
+        }
         let due = |pending: &Pending| pending.deadline <= now;
         let late: Vec<u16> =
             self.pending.iter().filter(|(_, p)| due(p)).map(|(tag, _)| *tag).collect();

@@ -220,7 +220,7 @@ impl RootComplex {
         if let Some(tlp) = self.below.pop(below) {
             return Output::Downstream(function::Input::Tlp(tlp));
         }
-        self.expire(now);
+        self.expire(now, below);
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }

@@ -8,7 +8,11 @@ use std::fmt;
 pub struct Counters {
     /// Number of times the link came up.
     pub connections: u64,
-    /// Number of TLP frames sent.
+    /// Number of times the session went on over another connection.
+    pub resumed: u64,
+    /// Number of TLP frames sent again over another connection.
+    pub frames_sent_again: u64,
+    /// Number of TLP frames sent, each counted once.
     pub frames_sent: u64,
     /// Number of TLPs sent.
     pub tlps_sent: u64,
@@ -28,6 +32,8 @@ impl Counters {
     pub fn since(&self, before: &Self) -> Self {
         Self {
             connections: self.connections - before.connections,
+            resumed: self.resumed - before.resumed,
+            frames_sent_again: self.frames_sent_again - before.frames_sent_again,
             frames_sent: self.frames_sent - before.frames_sent,
             tlps_sent: self.tlps_sent - before.tlps_sent,
             bytes_sent: self.bytes_sent - before.bytes_sent,
@@ -51,7 +57,13 @@ impl fmt::Display for Counters {
             self.frames_received,
             self.bytes_received,
             self.connections
-        )
+        )?;
+        match self.resumed {
+            0 => Ok(()),
+            resumed => {
+                write!(f, ", resumed: {resumed}, frames sent again: {}", self.frames_sent_again)
+            }
+        }
     }
 }
 

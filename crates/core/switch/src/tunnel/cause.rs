@@ -27,6 +27,12 @@ pub enum Cause {
     /// The far side sends, but has accepted no posted request or completion for the loss limit.
     #[error("the far side sends, but has accepted no TLP within the loss limit")]
     Stuck,
+    /// The far side no longer has the session, or has replaced it.
+    #[error("the far side was restarted, or gave the session up")]
+    SessionGone,
+    /// This end gave an interrupted session up, because a guest reset a device behind the link.
+    #[error("the connection was lost, and a guest reset its device meanwhile")]
+    GuestReset,
     /// The protocol versions differ.
     #[error(
         "the {far} uses version {theirs} of the protocol, this node uses version {VERSION}; \
@@ -67,6 +73,28 @@ pub enum Cause {
     /// The far side violated a rule about sequence numbers, credits or sizes.
     #[error("protocol violation: {0}")]
     Violation(&'static str),
+}
+
+impl Cause {
+    /// Whether only the connection is lost, so that a session can go on over another one.
+    pub(super) fn is_of_connection(&self) -> bool {
+        matches!(self, Self::Disconnected | Self::Lost)
+    }
+
+    /// Whether a connection that fails so, before it carries an interrupted session on, ends the
+    /// session.
+    pub(super) fn ends_session(&self) -> bool {
+        matches!(
+            self,
+            Self::SessionGone
+                | Self::Rejected(_)
+                | Self::Refused(_)
+                | Self::Moved
+                | Self::Version { .. }
+                | Self::Requires(_)
+                | Self::Role(_)
+        )
+    }
 }
 
 /// The maximum number of bytes of another protocol that a message shows.

@@ -2,9 +2,10 @@
 
 use super::account::Account;
 use crate::aggregate::Aggregate;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use wire::frame::{self, Control, FrameReport, Header, Kind};
+use wire::tlp::TraceId;
 
 /// The maximum number of bytes of TLPs in a frame if the path takes `room` bytes; at most `max`.
 pub(super) fn tlp_room(room: usize, max: usize) -> usize {
@@ -49,8 +50,13 @@ impl<'a> Frames<'a> {
         self.single && self.length() > 0
     }
 
-    /// Builds the queued control frames while there is room. Returns whether the queue is empty.
-    pub(super) fn control(&mut self, waiting: &mut VecDeque<Control>) -> bool {
+    /// Builds the queued control frames while there is room, and passes each to `built`. Returns
+    /// whether the queue is empty.
+    pub(super) fn control(
+        &mut self,
+        waiting: &mut VecDeque<Control>,
+        mut built: impl FnMut(Control),
+    ) -> bool {
         while let Some(control) = waiting.front() {
             let start = self.out.len();
             if self.is_complete() {
@@ -67,28 +73,61 @@ impl<'a> Frames<'a> {
             let reports = &mut self.account.reports;
             let begin = self.begin + (start - self.start) as u64;
             reports.add(reports.begin(true, header, begin, payload));
-            waiting.pop_front();
+            waiting.pop_front().into_iter().for_each(&mut built);
         }
         waiting.is_empty()
     }
 
-    /// Builds a frame with at most `room` bytes of TLPs from `queue`.
-    pub(super) fn tlps(&mut self, sequence: u32, queue: &mut Aggregate, room: usize) {
+    /// Builds a frame with at most `room` bytes of TLPs from `queue`. If reports are on, returns the
+    /// trace ID and length of each TLP.
+    pub(super) fn tlps(
+        &mut self,
+        sequence: u32,
+        queue: &mut Aggregate,
+        room: usize,
+    ) -> Vec<(TraceId, usize)> {
         let start = self.out.len();
         let begin = self.begin + self.length() as u64;
         self.out.reserve(frame::HEADER + room.min(queue.bytes()));
         self.out.extend_from_slice(&[0; frame::HEADER]);
         let header = self.header(0, Kind::Tlps, sequence);
         let mut report = self.account.reports.begin(true, header, begin, &[]);
+        let mut trace_ids = Vec::new();
         let tlps = queue.fill(self.out, room, |mark, bytes| {
             if let Some(report) = &mut report {
                 report.add_tlp(mark, bytes);
+                trace_ids.push((mark, bytes.len()));
             }
         });
         let header = self.finish(start, Kind::Tlps, sequence);
         self.account.reports.add(report.map(|report| FrameReport { header, ..report }));
         self.account.counters.frames_sent += 1;
         self.account.counters.tlps_sent += tlps as u64;
+        trace_ids
+    }
+
+    /// A frame of TLPs to send again, with the present acknowledgement.
+    pub(super) fn again(
+        &mut self,
+        sequence: u32,
+        payload: &[u8],
+        trace_ids: &[(TraceId, usize)],
+    ) -> Bytes {
+        let header = self.header(payload.len(), Kind::Tlps, sequence);
+        let begin = self.begin + self.length() as u64;
+        let report = self.account.reports.begin(true, header, begin, &[]);
+        let mut rest = payload;
+        let report = report.map(|mut report| {
+            for (trace_id, length) in trace_ids {
+                let (tlp, behind) = rest.split_at(*length);
+                report.add_tlp(*trace_id, tlp);
+                rest = behind;
+            }
+            report
+        });
+        self.account.reports.add(report);
+        self.account.counters.frames_sent_again += 1;
+        [&header.encode()[..], payload].concat().into()
     }
 
     /// Writes the header of the frame that begins at `start`.

@@ -29,11 +29,17 @@ pub enum Input {
 /// Output of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send this number of bytes from the end of the buffer: whole frames; a single frame with
-    /// [`Policy::PerTlp`](crate::aggregate::Policy::PerTlp).
-    Transmit(usize),
-    /// The link is up: the Hellos were exchanged.
+    /// Send these bytes: whole frames; a single frame with
+    /// [`Policy::PerTlp`](crate::aggregate::Policy::PerTlp). A frame that is sent again on another
+    /// connection may be divided.
+    Transmit(Bytes),
+    /// The link is up with a new session: the Hellos were exchanged.
     Up(Hello),
+    /// The connection is lost, or an attempt to replace it has failed: close the connection. The
+    /// link stays up, and its session waits for another connection.
+    Interrupted(Cause),
+    /// The session goes on over a new connection.
+    Resumed,
     /// The far side requests a hot reset. Answer with [`Tunnel::reset_done`].
     Reset,
     /// The reply to [`Tunnel::echo`].

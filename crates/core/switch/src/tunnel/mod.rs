@@ -2,7 +2,9 @@
 //! control, in frames over a byte stream.
 //!
 //! A `Session` is the state of TLPs that both ends share. A `Path` is one connection. [`Tunnel`]
-//! combines one session and one path: a lost path ends the session.
+//! combines one session and its present path. If both ends agree ([`Settings::survive`]), the link
+//! stays up when its path is lost: TLPs wait, and a further path carries the session on, with every
+//! TLP exactly once and in order. Otherwise a lost path ends the session.
 //!
 //! A state machine: call [`Tunnel::handle`], then [`Tunnel::poll`] until it returns
 //! [`Output::Timeout`]. [`Tunnel::push`] sends TLPs. [`Tunnel::pop`] takes received TLPs and
@@ -14,6 +16,7 @@ mod frames;
 mod io;
 mod path;
 mod receiver;
+mod replay;
 mod report;
 mod resets;
 mod session;
@@ -33,9 +36,9 @@ pub use report::Report;
 use session::Session;
 pub use settings::Settings;
 use std::collections::VecDeque;
-use wire::Instant;
-use wire::frame::{Control, FrameReport, Header, Kind, Moved, Reject};
+use wire::frame::{Control, FrameReport, Header, Hello, Kind, Moved, Reject};
 use wire::tlp::{Class, Tlp, TraceId};
+use wire::{Instant, earliest};
 
 /// The maximum number of queued control frames, and the maximum number of unanswered requests of
 /// the far side. A far side that exceeds this number violates the protocol.
@@ -47,10 +50,24 @@ pub struct Tunnel {
     settings: Settings,
     path: Path,
     session: Session,
+    /// Number of sessions so far.
+    sessions: u32,
+    /// Set while the session has no path that carries it.
+    interrupted: Option<Interruption>,
+    /// Buffer for frames.
+    frames: BytesMut,
     outputs: VecDeque<Output>,
     /// Number of posted TLPs that were queued when the link went down.
     posted_lost: u64,
     account: Account,
+}
+
+/// A session without a path.
+#[derive(Debug)]
+struct Interruption {
+    cause: Cause,
+    /// When the session ends.
+    until: Instant,
 }
 
 impl Tunnel {
@@ -59,7 +76,10 @@ impl Tunnel {
         Self {
             settings,
             path: Path::new(settings),
-            session: Session::new(settings),
+            session: Session::new(settings, 0),
+            sessions: 0,
+            interrupted: None,
+            frames: BytesMut::new(),
             outputs: VecDeque::new(),
             posted_lost: 0,
             account: Account::default(),
@@ -75,24 +95,52 @@ impl Tunnel {
                 self.path.heard(now);
                 self.account.counters.bytes_received += bytes.len() as u64;
                 if let Err(cause) = self.received(bytes) {
-                    self.close(cause);
+                    self.fail(now, cause);
                 }
             }
             Input::CanTransmit { bytes } => self.path.room = bytes,
             Input::Disconnected => {
                 let greeted = self.path.is_up();
-                self.close(if greeted { Cause::Disconnected } else { Cause::ClosedUngreeted });
+                self.fail(now, if greeted { Cause::Disconnected } else { Cause::ClosedUngreeted });
                 self.path.disconnected();
             }
         }
     }
 
     fn connected(&mut self, now: Instant) {
-        self.end();
-        self.path = Path::connected(self.settings, now);
-        self.session = Session::new(self.settings);
-        self.outputs.clear();
-        self.posted_lost = 0;
+        let goes_on = self.interrupted.is_some();
+        if !goes_on {
+            self.end();
+            self.sessions = self.sessions.wrapping_add(1);
+            self.session = Session::new(self.settings, self.sessions);
+            self.outputs.clear();
+            self.posted_lost = 0;
+        }
+        self.path = Path::connected(self.settings, self.session.greeting(goes_on), now);
+    }
+
+    /// Handles the failure of the path: interrupts the session if it survives, else takes the link
+    /// down.
+    fn fail(&mut self, now: Instant, cause: Cause) {
+        match (&self.interrupted, self.session.survives()) {
+            _ if !self.path.is_open() => {}
+            (Some(_), _) if !cause.ends_session() => {
+                self.path.abandon();
+                self.outputs.push_back(Output::Interrupted(cause));
+            }
+            (None, Some(span)) if self.path.is_up() && cause.is_of_connection() => {
+                self.path.abandon();
+                self.session.interrupt();
+                self.interrupted = Some(Interruption { cause: cause.clone(), until: now + span });
+                self.outputs.push_back(Output::Interrupted(cause));
+            }
+            _ => self.close(cause),
+        }
+    }
+
+    /// Takes the link down, and ends its session even if it survives connections.
+    pub fn take_down(&mut self, cause: Cause) {
+        self.close(cause);
     }
 
     /// Ends the session. Returns the number of posted TLPs that were still queued.
@@ -104,7 +152,7 @@ impl Tunnel {
 
     /// Takes the link down: the queued control frames are still sent, but input is ignored.
     fn close(&mut self, cause: Cause) {
-        if self.path.close() {
+        if self.path.close() | self.interrupted.take().is_some() {
             self.posted_lost = self.end();
             self.outputs.push_back(Output::Down(cause));
         }
@@ -130,7 +178,10 @@ impl Tunnel {
         payload: Bytes,
         report: Option<&mut FrameReport>,
     ) -> Result<(), Cause> {
-        self.session.acknowledge(header.acknowledged)?;
+        // The greeting of a session that goes on has its own field.
+        if self.interrupted.is_none() {
+            self.session.acknowledge(header.acknowledged)?;
+        }
         if header.kind == Kind::Tlps {
             if !self.path.is_up() {
                 return Err(Cause::Violation("TLPs before the greeting"));
@@ -141,9 +192,7 @@ impl Tunnel {
         let control = self.path.decode(header.kind, &payload)?;
         let output = if !self.path.is_up() {
             let hello = self.path.greeted(control)?;
-            self.session.begin(hello.credits);
-            self.account.counters.connections += 1;
-            Some(Output::Up(hello))
+            Some(self.greeted(hello)?)
         } else if session::handles(&control) {
             self.session.control(control, &mut self.account)?
         } else {
@@ -153,30 +202,58 @@ impl Tunnel {
         Ok(())
     }
 
-    /// The next output; appends frames to `out`. Each call builds at most one frame of TLPs.
-    pub fn poll(&mut self, now: Instant, out: &mut BytesMut) -> Output {
+    /// Begins a session, or goes on with an interrupted one.
+    fn greeted(&mut self, hello: Hello) -> Result<Output, Cause> {
+        let counters = &mut self.account.counters;
+        if self.interrupted.is_some() {
+            self.session.resume(&hello)?;
+            self.interrupted = None;
+            counters.resumed += 1;
+            return Ok(Output::Resumed);
+        }
+        // A device that has no session to go on with is to reject such a Hello before.
+        if hello.session.is_some_and(|session| session.expected.is_some()) {
+            return Err(Cause::SessionGone);
+        }
+        self.session.begin(&hello);
+        counters.connections += 1;
+        Ok(Output::Up(hello))
+    }
+
+    /// The next output. Each call builds at most one frame of TLPs.
+    pub fn poll(&mut self, now: Instant) -> Output {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
         self.check_timers(now);
-        if self.is_up() {
+        if self.path.is_up() {
             self.session.queue_acknowledgement(self.path.control.is_empty());
         }
-        let length = self.path.transmit(now, &mut self.session, &mut self.account, out);
+        let length =
+            self.path.transmit(now, &mut self.session, &mut self.account, &mut self.frames);
         if length > 0 {
-            return Output::Transmit(length);
+            let bytes = self.frames.split().freeze();
+            self.session.keep(&bytes);
+            return Output::Transmit(bytes);
         }
         self.outputs.pop_front().unwrap_or_else(|| Output::Timeout(self.deadline(now)))
     }
 
     /// Checks for a lost or stuck link, and queues keepalives.
     fn check_timers(&mut self, now: Instant) {
+        if let Some(Interruption { cause, .. }) =
+            self.interrupted.as_ref().filter(|interruption| now >= interruption.until)
+        {
+            self.close(cause.clone());
+        }
         if !self.path.is_open() {
             return;
         }
-        self.session.check_stuck(now);
+        if self.interrupted.is_none() {
+            self.session.check_stuck(now);
+        }
         if now >= self.path.lost_at() {
-            self.close(if self.path.is_up() { Cause::Lost } else { Cause::Ungreeted });
+            self.fail(now, if self.path.is_up() { Cause::Lost } else { Cause::Ungreeted });
         } else if self.session.stuck_at().is_some_and(|at| now >= at) {
             self.close(Cause::Stuck);
         } else if now >= self.path.keepalive_at() && self.has_no_control() {
@@ -190,12 +267,13 @@ impl Tunnel {
     }
 
     fn deadline(&mut self, now: Instant) -> Option<Instant> {
+        let until = self.interrupted.as_ref().map(|interruption| interruption.until);
         if !self.path.is_open() {
-            return None;
+            return until;
         }
         let lost = Some(self.path.lost_at());
-        if !self.is_up() {
-            return lost;
+        if !self.path.is_up() {
+            return earliest([lost, until]);
         }
         let stuck = self.session.stuck_at();
         // A queued control frame serves as keepalive as soon as there is room.
@@ -206,9 +284,19 @@ impl Tunnel {
         [lost, stuck, keepalive, leaves].into_iter().flatten().min()
     }
 
-    /// Whether the link is up.
+    /// Whether the link is up. It also is while its session is interrupted.
     pub fn is_up(&self) -> bool {
-        self.path.is_up()
+        self.path.is_up() || self.interrupted.is_some()
+    }
+
+    /// Whether the session waits for another connection.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.is_some()
+    }
+
+    /// The name of the session, if it survives its connections.
+    pub fn session(&self) -> Option<u128> {
+        self.session.id()
     }
 
     /// The classes of TLPs that [`push`](Self::push) takes now; none while the link is down.

@@ -9,7 +9,7 @@ use super::{Cause, MAX_PENDING, Output, Settings};
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use wire::Instant;
-use wire::frame::{self, Control, Header, Hello, Kind, Malformed, Reject, Role};
+use wire::frame::{self, Control, Grant, Header, Hello, Kind, Malformed, Reject, Role, Survival};
 use wire::tlp::TraceId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,13 @@ enum State {
     Up,
     /// The link is down; waiting for the connection to close.
     Closing,
+}
+
+/// What a Hello says about a session.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Greeting {
+    pub session: Option<Survival>,
+    pub credits: [Grant; 3],
 }
 
 /// One connection of a link.
@@ -43,6 +50,10 @@ pub(super) struct Path {
     moves: u32,
     /// Trace IDs of the next received TLPs.
     pub trace_ids: VecDeque<TraceId>,
+    /// What this end says about its session, in its Hello.
+    greeting: Greeting,
+    /// The part of a frame that is sent again which did not fit the room.
+    rest: Bytes,
     /// Number of bytes of sent frames and of received frames.
     sent: u64,
     received: u64,
@@ -62,14 +73,16 @@ impl Path {
             last_heard: Instant::ZERO,
             moves: 0,
             trace_ids: VecDeque::new(),
+            greeting: Greeting::default(),
+            rest: Bytes::new(),
             sent: 0,
             received: 0,
         }
     }
 
     /// A path for a new connection. A host or probe queues its Hello.
-    pub(super) fn connected(settings: Settings, now: Instant) -> Self {
-        let mut path = Self::new(settings);
+    pub(super) fn connected(settings: Settings, greeting: Greeting, now: Instant) -> Self {
+        let mut path = Self { greeting, ..Self::new(settings) };
         path.state = State::Greeting;
         (path.last_heard, path.last_sent) = (now, now);
         // Hosts and probes send the first Hello; the device answers.
@@ -83,6 +96,12 @@ impl Path {
     pub(super) fn disconnected(&mut self) {
         self.state = State::Idle;
         self.room = 0;
+    }
+
+    /// Ignores further input, and sends nothing more. Returns whether the path was open.
+    pub(super) fn abandon(&mut self) -> bool {
+        (self.control, self.rest) = (VecDeque::new(), Bytes::new());
+        self.close()
     }
 
     /// Ignores further input; queued frames are still sent. Returns whether the path was open.
@@ -105,7 +124,8 @@ impl Path {
     }
 
     fn greet(&mut self) {
-        let Settings { role, max_payload, group, instance, push, window, .. } = self.settings;
+        let Settings { role, max_payload, group, instance, push, .. } = self.settings;
+        let Greeting { session, credits } = self.greeting;
         self.control.push_back(Control::Hello(Hello {
             version: frame::VERSION,
             role,
@@ -113,7 +133,8 @@ impl Path {
             group: if role == Role::Host { group } else { 0 },
             instance,
             push: if role == Role::Device { push } else { 0 },
-            credits: window,
+            session: if role == Role::Probe { None } else { session },
+            credits,
         }));
     }
 
@@ -213,7 +234,8 @@ impl Path {
             self.reject(Reject::Role);
             return Err(Cause::Role(hello.role));
         }
-        if !takes_largest(&hello) {
+        let goes_on = hello.session.is_some_and(|session| session.expected.is_some());
+        if !goes_on && !takes_largest(&hello) {
             return Err(Cause::Violation(
                 "initial credits too small for a TLP of the largest size",
             ));
@@ -286,16 +308,10 @@ impl Path {
         account: &mut Account,
         out: &mut BytesMut,
     ) -> usize {
-        let mut frames = Frames {
-            begin: self.sent,
-            acknowledged: session.expected(),
-            single: session.queue.sends_singly(),
-            ..Frames::new(out, self.room, account)
+        let length = match self.rest.is_empty() {
+            true => self.build(now, session, account, out),
+            false => self.send_rest(self.room, out),
         };
-        if frames.control(&mut self.control) {
-            session.transmit(now, &mut frames);
-        }
-        let length = frames.length();
         if length > 0 {
             session.transmitted();
             self.last_sent = now;
@@ -303,6 +319,40 @@ impl Path {
             self.sent += length as u64;
             account.counters.bytes_sent += length as u64;
         }
+        length
+    }
+
+    /// Builds frames. Returns the number of bytes appended to `out`.
+    fn build(
+        &mut self,
+        now: Instant,
+        session: &mut Session,
+        account: &mut Account,
+        out: &mut BytesMut,
+    ) -> usize {
+        let mut frames = Frames {
+            begin: self.sent,
+            acknowledged: session.expected(),
+            single: session.queue.sends_singly(),
+            ..Frames::new(out, self.room, account)
+        };
+        if !frames.control(&mut self.control, |_| {}) || self.state != State::Up {
+            return frames.length();
+        }
+        match session.transmit(now, &mut frames) {
+            None => frames.length(),
+            Some(again) => {
+                let built = frames.length();
+                self.rest = again;
+                built + self.send_rest(self.room - built, out)
+            }
+        }
+    }
+
+    /// Sends the next part of a divided frame into `room` bytes.
+    fn send_rest(&mut self, room: usize, out: &mut BytesMut) -> usize {
+        let length = self.rest.len().min(room);
+        out.extend_from_slice(&self.rest.split_to(length));
         length
     }
 }

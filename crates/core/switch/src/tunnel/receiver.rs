@@ -45,6 +45,19 @@ impl Receiver {
         true
     }
 
+    /// The credit limits that the far side may use, to advertise now.
+    pub(super) fn limits(&mut self) -> [Grant; 3] {
+        self.advertised = self.fresh();
+        self.advertised
+    }
+
+    fn fresh(&self) -> [Grant; 3] {
+        std::array::from_fn(|i| Grant {
+            headers: self.consumed[i].headers.wrapping_add(self.window[i].headers),
+            data: self.consumed[i].data.wrapping_add(self.window[i].data),
+        })
+    }
+
     pub(super) fn trace_ids(&self) -> impl Iterator<Item = TraceId> {
         self.queue.trace_ids()
     }
@@ -93,10 +106,7 @@ impl Receiver {
             return None;
         }
         let largest = [u32::from(max_payload) / 16, 1, u32::from(max_payload) / 16];
-        let fresh: [Grant; 3] = std::array::from_fn(|i| Grant {
-            headers: self.consumed[i].headers.wrapping_add(self.window[i].headers),
-            data: self.consumed[i].data.wrapping_add(self.window[i].data),
-        });
+        let fresh = self.fresh();
         let due = (0..3).any(|i| {
             let due = |new: u32, old: u32, window: u32, received: u32, largest: u32| {
                 let gained = new.wrapping_sub(old);

@@ -1,21 +1,28 @@
 //! The session of a link: sequence numbers, credits and resets of TLPs. The session does not depend
-//! on a connection: any path can carry its frames.
+//! on a connection: any path can carry its frames, and a further path can carry it on.
 
 use super::account::Account;
 use super::frames::Frames;
+use super::path::Greeting;
 use super::receiver::Receiver;
+use super::replay::{Kept, Replay};
 use super::resets::{ReceivedResets, RequestedResets, Step};
 use super::{Cause, Output, Settings};
 use crate::aggregate::{Aggregate, Departure};
 use bytes::{Buf, Bytes};
 use pcie::Ready;
 use std::collections::VecDeque;
-use wire::Instant;
-use wire::frame::{Control, FrameReport, Grant, Header, Kind, Role};
+use wire::frame::{Control, FrameReport, HEADER, Header, Hello, Kind, Role, Survival};
 use wire::tlp::{Class, Tlp, TraceId};
+use wire::{Duration, Instant};
 
 /// Number of received frames after which an acknowledgement is sent.
 const ACKNOWLEDGE_AFTER: u32 = 64;
+/// Number of received bytes after which an acknowledgement is sent: an eighth of what the far side
+/// can keep.
+const ACKNOWLEDGE_BYTES: usize = 512 << 10;
+/// How much longer a device keeps a session than its host: it may notice the loss earlier.
+const DEVICE_WAITS: Duration = Duration::from_ms(2_000);
 
 /// Whether a control frame is handled by the session, not by the path.
 pub(super) fn handles(control: &Control) -> bool {
@@ -34,6 +41,16 @@ pub(super) struct Session {
     expected: u32,
     acknowledged: u32,
     unacknowledged_frames: u32,
+    unacknowledged_bytes: usize,
+    /// Name of the session; 0 on a device before the greeting.
+    id: u128,
+    /// How long the session survives without a connection, once both ends have agreed.
+    survives: Option<Duration>,
+    /// What may have to be sent again.
+    replay: Replay,
+    /// The frame of TLPs that was built last and is not yet kept: its number, the length of its
+    /// payload, and trace ID and length of each TLP.
+    built: Option<(u32, usize, Vec<(TraceId, usize)>)>,
     /// The time since which posted requests or completions are queued, but no frame of TLPs is
     /// sent.
     stuck: Option<Instant>,
@@ -45,8 +62,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A session without credits, which sends no TLPs.
-    pub(super) fn new(settings: Settings) -> Self {
+    /// A session without credits, which sends no TLPs: number `number` of this end.
+    pub(super) fn new(settings: Settings, number: u32) -> Self {
+        let id = match settings.role {
+            Role::Host => settings.secret >> 32 << 32 | u128::from(number),
+            _ => 0,
+        };
         Self {
             settings,
             queue: Aggregate::new(settings.aggregation, Default::default()),
@@ -56,16 +77,69 @@ impl Session {
             expected: 0,
             acknowledged: 0,
             unacknowledged_frames: 0,
+            unacknowledged_bytes: 0,
+            id,
+            survives: None,
+            replay: Replay::default(),
+            built: None,
             stuck: None,
             requested_resets: RequestedResets::default(),
             received_resets: ReceivedResets::default(),
         }
     }
 
-    /// Sets the initial credits of the far side.
-    pub(super) fn begin(&mut self, credits: [Grant; 3]) {
-        self.queue = Aggregate::new(self.settings.aggregation, credits)
+    /// Begins with the Hello of the far side.
+    pub(super) fn begin(&mut self, hello: &Hello) {
+        self.queue = Aggregate::new(self.settings.aggregation, hello.credits)
             .with_overhead(self.settings.tlp_overhead);
+        let Some(theirs) = hello.session else { return };
+        let agreed = self.settings.survive.min(Duration::from_ms(theirs.survive_ms.into()));
+        self.survives = (agreed > Duration::ZERO).then(|| match self.settings.role {
+            Role::Device => agreed + DEVICE_WAITS,
+            _ => agreed,
+        });
+        if self.settings.role == Role::Device {
+            self.id = theirs.id;
+        }
+    }
+
+    /// What this end says in its Hello, for a session that `goes_on` or begins.
+    pub(super) fn greeting(&mut self, goes_on: bool) -> Greeting {
+        let survive_ms = (self.settings.survive.as_ns() / 1_000_000) as u32;
+        let expected = goes_on.then_some(self.expected);
+        let session = Survival { id: self.id, survive_ms, expected };
+        Greeting { session: (survive_ms > 0).then_some(session), credits: self.receiver.limits() }
+    }
+
+    /// Name of the session, if it survives its connections.
+    pub(super) fn id(&self) -> Option<u128> {
+        self.survives.map(|_| self.id)
+    }
+
+    /// How long the session survives without a connection.
+    pub(super) fn survives(&self) -> Option<Duration> {
+        self.survives
+    }
+
+    /// Waits for another connection.
+    pub(super) fn interrupt(&mut self) {
+        self.replay.rewind();
+        self.stuck = None;
+    }
+
+    /// Goes on over a new connection, with the Hello of the far side.
+    pub(super) fn resume(&mut self, hello: &Hello) -> Result<(), Cause> {
+        let Some(Survival { id, expected: Some(expected), .. }) = hello.session else {
+            return Err(Cause::SessionGone);
+        };
+        if self.settings.role == Role::Device && id != self.id {
+            return Err(Cause::SessionGone);
+        }
+        self.acknowledge(expected)?;
+        match self.queue.grant(hello.credits) {
+            true => Ok(()),
+            false => Err(Cause::Violation("a credit limit below an earlier one")),
+        }
     }
 
     /// Adds `by` to all sequence numbers and credits, as a long run of traffic would. Call this at
@@ -81,6 +155,13 @@ impl Session {
 
     /// Drops all TLPs. Returns the number of posted TLPs that were queued to be sent.
     pub(super) fn end(&mut self, account: &mut Account) -> u64 {
+        self.survives = None;
+        account.reports.dropped(self.replay.trace_ids());
+        self.replay.clear();
+        self.drop_all(account)
+    }
+
+    fn drop_all(&mut self, account: &mut Account) -> u64 {
         self.drop_received(account);
         self.drop_queued(account) as u64
     }
@@ -116,7 +197,7 @@ impl Session {
 
     /// As [`Tunnel::reset`](super::Tunnel::reset).
     pub(super) fn reset(&mut self, account: &mut Account) {
-        self.end(account);
+        self.drop_all(account);
         // A Reset that is still queued counts for both requests.
         if !self.control.iter().any(|control| control.kind() == Kind::Reset) {
             self.control.push_back(Control::Reset(self.requested_resets.next()));
@@ -146,6 +227,7 @@ impl Session {
             return Err(Cause::Violation("an acknowledgement of frames that were never sent"));
         }
         self.acknowledged = number;
+        self.replay.acknowledge(number);
         Ok(())
     }
 
@@ -197,6 +279,7 @@ impl Session {
         }
         self.expected = self.expected.wrapping_add(1);
         self.unacknowledged_frames += 1;
+        self.unacknowledged_bytes += payload.len();
         account.counters.frames_received += 1;
         if payload.is_empty() {
             return Err(Cause::Violation("a frame without TLPs"));
@@ -239,7 +322,8 @@ impl Session {
     pub(super) fn queue_acknowledgement(&mut self, no_control: bool) {
         if let Some(limits) = self.receiver.update(self.settings.max_payload) {
             self.replace_control(Control::Credits(limits));
-        } else if self.unacknowledged_frames >= ACKNOWLEDGE_AFTER
+        } else if (self.unacknowledged_frames >= ACKNOWLEDGE_AFTER
+            || self.unacknowledged_bytes >= ACKNOWLEDGE_BYTES)
             && !self.queue.has_sendable()
             && self.control.is_empty()
             && no_control
@@ -248,27 +332,65 @@ impl Session {
         }
     }
 
-    /// Builds control frames, then one frame of TLPs, while there is room.
-    pub(super) fn transmit(&mut self, now: Instant, frames: &mut Frames) {
+    /// Builds control frames, then one frame of TLPs, while there is room. Returns a frame of TLPs to
+    /// send again, if there is one: it comes before all others, and the path may divide it.
+    pub(super) fn transmit(&mut self, now: Instant, frames: &mut Frames) -> Option<Bytes> {
+        while let Some(kept) = self.replay.next() {
+            match kept {
+                _ if frames.is_complete() => return None,
+                Kept::Frame { sequence, payload, trace_ids } => {
+                    let again = frames.again(*sequence, payload, trace_ids);
+                    self.replay.sent();
+                    self.stuck = None;
+                    return Some(again);
+                }
+                Kept::Control(control) => {
+                    if !frames.control(&mut VecDeque::from([*control]), |_| {}) {
+                        return None;
+                    }
+                    self.replay.sent();
+                }
+            }
+        }
+        let (keeps, replay) = (self.survives.is_some(), &mut self.replay);
+        let all = frames.control(&mut self.control, |control| {
+            if keeps && matches!(control.kind(), Kind::Reset | Kind::ResetDone) {
+                replay.keep(Kept::Control(control));
+            }
+        });
         // TLPs must not overtake a reset.
-        if !frames.control(&mut self.control) || frames.is_complete() {
-            return;
+        if !all || frames.is_complete() || self.replay.is_full() {
+            return None;
         }
         let room = frames.tlp_room(self.settings.max_frame);
         if self.queue.departure(now, room) == Departure::Now {
-            frames.tlps(self.next_sequence, &mut self.queue, room);
+            let before = frames.length();
+            let trace_ids = frames.tlps(self.next_sequence, &mut self.queue, room);
+            let length = frames.length() - before - HEADER;
+            self.built = keeps.then_some((self.next_sequence, length, trace_ids));
             self.next_sequence = self.next_sequence.wrapping_add(1);
             self.stuck = None;
         }
+        None
+    }
+
+    /// Keeps the frame of TLPs with which the sent `bytes` end, if it may have to be sent again.
+    pub(super) fn keep(&mut self, bytes: &Bytes) {
+        let Some((sequence, length, trace_ids)) = self.built.take() else { return };
+        let payload = bytes.slice(bytes.len() - length..);
+        self.replay.keep(Kept::Frame { sequence, payload, trace_ids });
     }
 
     /// Records that the last sent frames acknowledge all received frames.
     pub(super) fn transmitted(&mut self) {
-        self.unacknowledged_frames = 0;
+        (self.unacknowledged_frames, self.unacknowledged_bytes) = (0, 0);
     }
 
     /// The time at which TLPs that wait for aggregation leave, if the path takes `room` bytes.
     pub(super) fn departs_at(&mut self, now: Instant, room: usize) -> Option<Instant> {
+        if self.replay.is_full() {
+            return None;
+        }
         match self.queue.departure(now, super::frames::tlp_room(room, self.settings.max_frame)) {
             Departure::At(at) => Some(at),
             Departure::Now | Departure::Later => None,

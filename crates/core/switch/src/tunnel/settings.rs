@@ -15,6 +15,12 @@ pub struct Settings {
     pub instance: u64,
     /// Size of the receive buffer by class, as credits that are advertised to the far side.
     pub window: [Grant; 3],
+    /// How long the session survives without a connection, in whole milliseconds. With 0, or if the
+    /// far side does not survive, the session ends with its connection.
+    pub survive: Duration,
+    /// A random number of this process, which the host shares only with its device: the name of
+    /// its sessions. The lower 32 bits are ignored.
+    pub secret: u128,
     /// The interval of keepalives when nothing else is sent.
     pub keepalive: Duration,
     /// The link is lost if no bytes are received for this time. Must be below the completion
@@ -36,7 +42,7 @@ pub struct Settings {
 
 impl Settings {
     /// Defaults: a receive buffer of 1024 TLPs and 1 MiB per class, keepalives every 100 ms, a loss
-    /// limit of 800 ms.
+    /// limit of 800 ms, and no survival.
     pub fn new(role: Role, instance: u64) -> Self {
         let bulk = Grant { headers: 1024, data: (1 << 20) / 16 };
         Self {
@@ -44,6 +50,8 @@ impl Settings {
             max_payload: 4096,
             instance,
             window: [bulk, Grant { headers: 1024, data: 1024 }, bulk],
+            survive: Duration::ZERO,
+            secret: u128::from(instance) << 32,
             keepalive: Duration::from_ms(100),
             loss_limit: Duration::from_ms(800),
             max_frame: 32 << 10,

@@ -7,7 +7,6 @@ mod route;
 
 use crate::downstream::count_down;
 use crate::tunnel::{self, Settings as TunnelSettings, Tunnel};
-use bytes::BytesMut;
 use pcie::config::PcieKind;
 use pcie::{Bridge, Errors, Function, Input, OrderedQueue, Output, Ports, PushRoom, Ready, Target};
 use pending_requests::PendingRequests;
@@ -84,10 +83,10 @@ impl Upstream {
         self.ports[port].tunnel.handle(now, input);
     }
 
-    /// The next output of link `port`; appends frames to `out`.
-    pub fn poll_link(&mut self, now: Instant, port: usize, out: &mut BytesMut) -> LinkOutput {
+    /// The next output of link `port`.
+    pub fn poll_link(&mut self, now: Instant, port: usize) -> LinkOutput {
         let link = &mut self.ports[port];
-        let output = link.tunnel.poll(now, out);
+        let output = link.tunnel.poll(now);
         match &output {
             LinkOutput::Up(hello) => {
                 let takes = usize::from(hello.max_payload);
@@ -105,6 +104,8 @@ impl Upstream {
             LinkOutput::Reset | LinkOutput::Move(_) | LinkOutput::Moved(_) => {
                 unreachable!("resets, moves and their answers from below close the link")
             }
+            // The port stays up while the session is interrupted.
+            LinkOutput::Interrupted(_) | LinkOutput::Resumed => {}
             LinkOutput::Transmit(_) | LinkOutput::EchoReply(_) | LinkOutput::Timeout(_) => {}
         }
         output
@@ -262,6 +263,10 @@ impl Ports for Upstream {
     /// Queue 0 is for the switch, queue `n + 1` for port `n`.
     fn queue(&self, target: Target) -> usize {
         self.port_of(target).map_or(0, |port| port + 1)
+    }
+
+    fn is_interrupted(&self, queue: usize) -> bool {
+        queue.checked_sub(1).is_some_and(|port| self.ports[port].tunnel.is_interrupted())
     }
 
     /// Only functions directly below a downstream port have room. Behind another switch, pushed

@@ -1,7 +1,7 @@
 //! Compares the departure of TLPs from a tunnel with an independent model, for every policy: no TLP
 //! waits that the network could take, and order and credits are correct.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use pcie::{OrderedQueue, Ready};
 use proptest::prelude::*;
 use switch::aggregate::{Aggregation, Departure, Policy, Queued};
@@ -208,9 +208,8 @@ impl Testbed {
         loop {
             self.answers();
             self.near.handle(self.now, Input::CanTransmit { bytes: self.room });
-            let mut frames = BytesMut::new();
-            match self.near.poll(self.now, &mut frames) {
-                Output::Transmit(_) => self.transmitted(frames.freeze()),
+            match self.near.poll(self.now) {
+                Output::Transmit(bytes) => self.transmitted(bytes),
                 Output::Timeout(until) => {
                     self.model.rests(self.now, self.room, until);
                     return;
@@ -244,11 +243,9 @@ impl Testbed {
     fn answers(&mut self) {
         self.far.handle(self.now, Input::CanTransmit { bytes: 100_000 });
         loop {
-            let mut frames = BytesMut::new();
-            match self.far.poll(self.now, &mut frames) {
+            match self.far.poll(self.now) {
                 Output::Timeout(_) => return,
-                Output::Transmit(_) => {
-                    let bytes = frames.freeze();
+                Output::Transmit(bytes) => {
                     let mut rest = bytes.clone();
                     while !rest.is_empty() {
                         let header = Header::decode(*rest.first_chunk().unwrap()).unwrap();

@@ -34,8 +34,24 @@ pub struct Hello {
     /// The maximum number of pushed bytes that a device keeps ([`crate::push`]); 0 if the device
     /// accepts no push messages, and from hosts.
     pub push: u32,
-    /// Initial credit limits for posted, non-posted and completion TLPs.
+    /// What the sender says about a session that survives its connections; `None`: the session ends
+    /// with the connection.
+    pub session: Option<Survival>,
+    /// Credit limits for posted, non-posted and completion TLPs: the initial limits, or the present
+    /// limits of a session that goes on.
     pub credits: [Grant; 3],
+}
+
+/// A session that survives its connections (`docs/protocol.md`, "Sessions").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Survival {
+    /// The name of the session, which only its host and its device know. 0 from a device.
+    pub id: u128,
+    /// How long the sender keeps the session without a connection, in milliseconds.
+    pub survive_ms: u32,
+    /// The number of the next frame that the sender expects, if the session goes on; `None` if it
+    /// begins.
+    pub expected: Option<u32>,
 }
 
 /// Size in bytes of magic and version, with which the greeting of every version begins.
@@ -52,6 +68,9 @@ pub const REQUIRED: u16 = 1 << 15;
 const GROUP: u16 = 1;
 /// Number of the entry with the limit of pushed bytes that a device keeps. The value has 4 bytes.
 const PUSH: u16 = 2;
+/// Number of the entry with a [`Survival`]. The value has 20 or 24 bytes from a host, 4 or 8 from a
+/// device.
+const SESSION: u16 = 3;
 
 impl Hello {
     pub(super) fn encode(&self, out: &mut impl BufMut) {
@@ -72,6 +91,9 @@ impl Hello {
             out.put_u16(PUSH);
             out.put_u16(4);
             out.put_u32(self.push);
+        }
+        if let Some(session) = self.session {
+            session.encode(self.role, out);
         }
     }
 
@@ -98,8 +120,8 @@ impl Hello {
             VERSION | 1 => Err(unfit),
             _ => {
                 let (role, credits) = (Role::Probe, [Grant::default(); 3]);
-                let (max_payload, group, instance, push) = (128, 0, 0, 0);
-                Ok(Self { version, role, max_payload, group, instance, push, credits })
+                let (max_payload, group, instance, push, session) = (128, 0, 0, 0, None);
+                Ok(Self { version, role, max_payload, group, instance, push, session, credits })
             }
         }
     }
@@ -116,7 +138,8 @@ impl Hello {
         rest.advance(2);
         let instance = rest.get_u64();
         let credits = get_grants(&mut rest);
-        Ok(Self { version, role, max_payload, group: 0, instance, push: 0, credits })
+        let (group, push, session) = (0, 0, None);
+        Ok(Self { version, role, max_payload, group, instance, push, session, credits })
     }
 
     fn with_entries(mut self, mut rest: &[u8]) -> Result<Self, Malformed> {
@@ -142,12 +165,48 @@ impl Hello {
                     let push = value.try_into().map_err(|_| wrong("its length is not 4 bytes"))?;
                     self.push = u32::from_be_bytes(push);
                 }
+                SESSION => {
+                    let session = Survival::decode(self.role, value);
+                    self.session = session.map_err(wrong)?;
+                }
                 _ if kind & REQUIRED != 0 => unknown = unknown.or(Some(number)),
                 _ => {}
             }
         }
         // This check follows the syntax checks, because a malformed Hello gets no answer.
         unknown.map_or(Ok(self), |number| Err(Malformed::Required(number)))
+    }
+}
+
+impl Survival {
+    fn encode(self, role: Role, out: &mut impl BufMut) {
+        let Self { id, survive_ms, expected } = self;
+        let named = if role == Role::Host { 16 } else { 0 };
+        out.put_u16(SESSION);
+        out.put_u16(named + 4 + if expected.is_some() { 4 } else { 0 });
+        if role == Role::Host {
+            out.put_u128(id);
+        }
+        out.put_u32(survive_ms);
+        if let Some(expected) = expected {
+            out.put_u32(expected);
+        }
+    }
+
+    /// Decodes the value of the entry; `None` from a probe. Error: the fault.
+    fn decode(role: Role, mut value: &[u8]) -> Result<Option<Self>, &'static str> {
+        let rest = match role {
+            Role::Host => value.len().wrapping_sub(16),
+            Role::Device => value.len(),
+            Role::Probe => return Ok(None),
+        };
+        if rest != 4 && rest != 8 {
+            return Err("its length is not that of a session");
+        }
+        let id = if role == Role::Host { value.get_u128() } else { 0 };
+        let survive_ms = value.get_u32();
+        let expected = (rest == 8).then(|| value.get_u32());
+        Ok(Some(Self { id, survive_ms, expected }))
     }
 }
 

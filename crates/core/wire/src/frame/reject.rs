@@ -35,6 +35,12 @@ pub enum Reject {
     /// The key of the peer does not give the right that its role or group needs.
     #[error("the device node does not give this node's key the right for this role and group")]
     Unauthorized,
+    /// The device does not know the session that the greeting continues.
+    #[error("the device node no longer has this session: it was restarted, or gave the session up")]
+    NoSession,
+    /// The link of another host is interrupted, and this host may return.
+    #[error("another host uses this device; its link is interrupted and may return")]
+    Interrupted,
     /// A reason that this version does not define.
     #[error("unknown reason {0} of the rejection; upgrade this node")]
     Other(u8),
@@ -64,6 +70,8 @@ impl Reject {
             Self::UnknownEntry(number) => (5, Some(number)),
             Self::MissingEntry(number) => (6, Some(number)),
             Self::Unauthorized => (7, None),
+            Self::NoSession => (8, None),
+            Self::Interrupted => (9, None),
             Self::Other(reason) => (reason, None),
         }
     }
@@ -105,6 +113,8 @@ impl Reject {
             5 if version == VERSION => Self::UnknownEntry(number()?),
             6 if version == VERSION => Self::MissingEntry(number()?),
             7 => Self::Unauthorized,
+            8 => Self::NoSession,
+            9 => Self::Interrupted,
             other => Self::Other(other),
         };
         Ok((reason, version))

@@ -37,7 +37,8 @@ fn hello(group: u16) -> Hello {
         Grant { headers: 1, data: 0xffff_ffff },
     ];
     let instance = 0x1122_3344_5566_7788;
-    Hello { version: 2, role: Role::Host, max_payload: 4096, group, instance, push: 0, credits }
+    let (max_payload, push, session) = (4096, 0, None);
+    Hello { version: 2, role: Role::Host, max_payload, group, instance, push, session, credits }
 }
 
 /// The fixed part of [`hello`], and entries.
@@ -75,6 +76,19 @@ fn greetings() {
     };
     assert_eq!(bytes(hello(0)), hello_bytes(""));
     assert_eq!(bytes(hello(5)), hello_bytes("0001 0002 0005"));
+    let id = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff;
+    let session = |expected| Some(Survival { id, survive_ms: 10_000, expected });
+    let named = "00112233445566778899aabbccddeeff 00002710";
+    let begins = Hello { session: session(None), ..hello(0) };
+    assert_eq!(bytes(begins), hello_bytes(&format!("0003 0014 {named}")));
+    let goes_on = Hello { session: session(Some(7)), ..hello(0) };
+    assert_eq!(bytes(goes_on), hello_bytes(&format!("0003 0018 {named} 00000007")));
+    let of_device = |expected| {
+        let session = Some(Survival { id: 0, survive_ms: 10_000, expected });
+        bytes(Hello { role: Role::Device, session, ..hello(0) })[FIXED_HELLO..].to_vec()
+    };
+    assert_eq!(of_device(None), hex("0003 0004 00002710"));
+    assert_eq!(of_device(Some(7)), hex("0003 0008 00002710 00000007"));
 }
 
 #[test]
@@ -90,6 +104,8 @@ fn rejects() {
     reject(Reject::Group(Some((7, 1))), 2, "0002 04 00 0007 0001");
     reject(Reject::UnknownEntry(0x1234), 2, "0002 05 00 1234");
     reject(Reject::MissingEntry(7), 2, "0002 06 00 0007");
+    reject(Reject::NoSession, 2, "0002 08 00");
+    reject(Reject::Interrupted, 2, "0002 09 00");
     reject(Reject::Other(200), 9, "0009 c8 00");
     let decoded = |bytes: &str| Control::decode(Kind::Reject, &hex(bytes));
     assert_eq!(
@@ -135,7 +151,7 @@ fn unknown_entries_are_ignored_or_named() {
     let pushing = Ok(Control::Hello(Hello { push: 0x0010_0000, ..hello(5) }));
     assert_eq!(entries("0001 0002 0005  0002 0004 00100000"), pushing);
     assert_eq!(entries("8007 0000"), Err(Malformed::Required(7)));
-    assert_eq!(entries("0003 0000 8007 0001 ff 8009 0000"), Err(Malformed::Required(7)));
+    assert_eq!(entries("0006 0000 8007 0001 ff 8009 0000"), Err(Malformed::Required(7)));
 }
 
 #[test]
@@ -153,14 +169,17 @@ fn malformed_entries_are_refused() {
     wrong("0001 0001 05", 1, "length");
     wrong("0001 0003 000500", 1, "length");
     wrong("0002 0003 001000", 2, "length is not 4");
+    for length in [0, 4, 16, 19, 21, 25] {
+        wrong(&format!("0003 {length:04x} {}", "00".repeat(length)), 3, "not that of a session");
+    }
     wrong("0007 0000 0007 0000", 7, "above");
     wrong("0007 0000 8007 0000", 7, "above");
     wrong("0007 0000 0001 0002 0005", 1, "above");
     // A required entry does not hide a malformed one behind it.
     wrong("8007 0000 0009 0001", 9, "ends after");
-    let many = |count: u16| (1..=count).map(|n| format!("{:04x} 0000 ", n + 2)).collect::<String>();
+    let many = |count: u16| (1..=count).map(|n| format!("{:04x} 0000 ", n + 3)).collect::<String>();
     assert!(entries(&many(64)).is_ok());
-    wrong(&many(65), 67, "more entries");
+    wrong(&many(65), 68, "more entries");
     let long = |length: usize| format!("0009 {length:04x} {}", "00".repeat(length));
     assert!(entries(&long(MAX_HELLO - 48 - 4)).is_ok());
     let length = MAX_HELLO + 1;
@@ -219,7 +238,7 @@ proptest! {
         payload.extend(tail);
         if let Ok(Control::Hello(found)) = Control::decode(Kind::Hello, &payload) {
             // The fixed part decodes to the same values with any entries.
-            prop_assert_eq!(Hello { group: 0, push: 0, ..found }, hello(0));
+            prop_assert_eq!(Hello { group: 0, push: 0, session: None, ..found }, hello(0));
         }
     }
 

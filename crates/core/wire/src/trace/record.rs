@@ -69,6 +69,23 @@ pub enum LinkState<'a> {
     Connected,
     /// The link is down. The text is the cause.
     Down(&'a str),
+    /// Another connection to the peer is established, which may carry on the session of the former
+    /// one; the greeting follows.
+    Returned,
+    /// The connection is lost, and its session waits for another one. The text is the cause.
+    Interrupted(&'a str),
+}
+
+impl<'a> LinkState<'a> {
+    /// The byte of the state, and the text that follows.
+    fn fields(self) -> (u8, &'a str) {
+        match self {
+            Self::Down(why) => (0, why),
+            Self::Connected => (1, ""),
+            Self::Returned => (2, ""),
+            Self::Interrupted(why) => (3, why),
+        }
+    }
 }
 
 /// One observation of a node.
@@ -200,8 +217,7 @@ impl<'a> Record<'a> {
             Self::Unknown { bytes, .. } => bytes.len(),
             Self::Frame { heads, .. } => heads.len(),
             Self::Control { payload, .. } => payload.len(),
-            Self::Link { state: LinkState::Down(why), .. } => why.len(),
-            Self::Link { .. } => 0,
+            Self::Link { state, .. } => state.fields().1.len(),
             Self::NotPushed { .. } => 1 + varint::MAX_LENGTH,
             Self::Fault { text, .. } => text.len(),
             Self::Nvme { .. } => MAX_NVME,
@@ -240,13 +256,10 @@ impl<'a> Record<'a> {
                 out.push(kind);
                 out.extend_from_slice(payload);
             }
-            Self::Link { tap, state: LinkState::Connected } => {
+            Self::Link { tap, state } => {
+                let (number, why) = state.fields();
                 put_tap(out, tap, false);
-                out.push(1);
-            }
-            Self::Link { tap, state: LinkState::Down(why) } => {
-                put_tap(out, tap, false);
-                out.push(0);
+                out.push(number);
                 out.extend_from_slice(why.as_bytes());
             }
             Self::NotPushed { reason, commands } => {
@@ -503,6 +516,8 @@ fn decode(kind: u8, body: &[u8]) -> Option<Record<'_>> {
             let state = match state {
                 0 => LinkState::Down(std::str::from_utf8(why).ok()?),
                 1 => LinkState::Connected,
+                2 => LinkState::Returned,
+                3 => LinkState::Interrupted(std::str::from_utf8(why).ok()?),
                 _ => return None,
             };
             Some(Record::Link { tap, state })

@@ -38,6 +38,8 @@ fn records() -> Vec<(u64, Record<'static>)> {
         ),
         (1, Record::Control { tap: Tap::UPLINK, up: true, kind: 6, payload: &[0; 8] }),
         (70_000, Record::Link { tap: Tap::link(1), state: LinkState::Down("lost") }),
+        (70_001, Record::Link { tap: Tap::link(1), state: LinkState::Interrupted("lost") }),
+        (70_002, Record::Link { tap: Tap::link(1), state: LinkState::Returned }),
         (0, Record::Unknown { kind: 200, bytes: b"later" }),
         (9, nvme(NvmeEvent::Fetched { id: ID, opcode: 2, nsid: 1 })),
         (

@@ -38,6 +38,7 @@ fn hello() -> Control {
         group: 5,
         instance: 0x1122_3344_5566_7788,
         push: 0,
+        session: None,
         credits: grants([(1024, 65_536), (1024, 1024), (1, u32::MAX)]),
     })
 }

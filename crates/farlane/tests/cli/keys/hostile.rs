@@ -177,8 +177,9 @@ fn flood_as_probe(stream: &mut TcpStream, end: &AtomicBool) -> u64 {
         }
         tunnel.handle(now(), Input::CanTransmit { bytes: 1 << 16 });
         loop {
-            match tunnel.poll(now(), &mut waiting) {
+            match tunnel.poll(now()) {
                 Output::Timeout(_) => break,
+                Output::Transmit(bytes) => waiting.extend_from_slice(&bytes),
                 Output::EchoReply(_) => open -= 1,
                 _ => {}
             }

@@ -276,7 +276,7 @@ impl Builder {
             }
             Record::Link { tap, state } => {
                 self.links.insert(tap, Link::default());
-                if state != LinkState::Connected {
+                if matches!(state, LinkState::Down(_)) {
                     self.forget();
                 }
             }

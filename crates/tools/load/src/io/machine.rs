@@ -288,7 +288,11 @@ impl InitiatorMachine {
                 LinkEvent::Failed { why, permanent: true, .. } => {
                     return Ok(Some(Event::Refused(why.to_string())));
                 }
-                LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
+                // Commands wait while the session of the link is interrupted.
+                LinkEvent::Interrupted(..)
+                | LinkEvent::Resumed(_)
+                | LinkEvent::Failed { .. }
+                | LinkEvent::Echo(..) => {}
             }
         }
         Ok(None)

@@ -185,8 +185,12 @@ fn connect(
     }
     let switch = node.switch(std::slice::from_ref(peer), options.group, false)?;
     let mps = usize::from(node.max_payload);
-    let enumeration =
-        enumerate::Settings { max_payload: mps, contents: true, ..enumerate::Settings::default() };
+    let enumeration = enumerate::Settings {
+        max_payload: mps,
+        contents: true,
+        outage: node.survive,
+        ..enumerate::Settings::default()
+    };
     let root = root::Settings { max_payload: mps, ..root::Settings::default() };
     let hardware = Hardware { root, enumeration, ram, packets: 0, push: options.push };
     let tracer = options.trace.open(NodeRole::Host, random_number(), clock)?;

@@ -5,9 +5,9 @@ use analysis::trace::PortFollower;
 use node::faults::Fault;
 use report::Failure;
 use sim::Config;
-use sim::measure::{Observer, Point};
+use sim::measure::{LinkChange, Observer, Point};
 use sim::world::HostConfig;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ struct Node {
     sequence: u64,
     newest_ps: u64,
     late: u64,
-    /// Links that are up.
-    links: Vec<Tap>,
+    /// The links so far, each with the record that precedes its next frame.
+    links: HashMap<Tap, Option<LinkState<'static>>>,
 }
 
 /// Returns the name in trace files of the node at the far end of a host's link: `device0` of the
@@ -188,12 +188,18 @@ impl Observer for TraceFiles {
         }
     }
 
-    fn link(&mut self, at: Instant, point: Point, up: bool) {
-        if let Some((node, tap)) = self.end(point).filter(|_| !up) {
-            let node = &mut self.nodes[node];
-            node.links.retain(|link| *link != tap);
-            node.hold(at, PendingRecord::Link(tap, LinkState::Down("link lost")));
-        }
+    fn link(&mut self, at: Instant, point: Point, change: LinkChange) {
+        let Some((node, tap)) = self.end(point) else { return };
+        let node = &mut self.nodes[node];
+        let (state, next) = match change {
+            LinkChange::Down => (LinkState::Down("link lost"), LinkState::Connected),
+            LinkChange::Interrupted => {
+                (LinkState::Interrupted("connection lost"), LinkState::Returned)
+            }
+            LinkChange::Up | LinkChange::Resumed => return,
+        };
+        node.links.insert(tap, Some(next));
+        node.hold(at, PendingRecord::Link(tap, state));
     }
 }
 
@@ -230,15 +236,14 @@ impl Node {
             sequence: 0,
             newest_ps: 0,
             late: 0,
-            links: Vec::new(),
+            links: HashMap::new(),
         })
     }
 
     fn frame(&mut self, at: Instant, tap: Tap, frame: &FrameReport) {
-        if !self.links.contains(&tap) {
-            // A record shows that the connection exists.
-            self.hold(at, PendingRecord::Link(tap, LinkState::Connected));
-            self.links.push(tap);
+        // The first frame shows that the connection exists.
+        if let Some(state) = self.links.entry(tap).or_insert(Some(LinkState::Connected)).take() {
+            self.hold(at, PendingRecord::Link(tap, state));
         }
         self.hold(at, PendingRecord::Frame(tap, frame.clone()));
     }

@@ -2,7 +2,7 @@
 
 use node::faults::Fault;
 use sim::ethernet::{Frame, LineEvent, Transmission};
-use sim::measure::{CommandRecord, Observer, Point, PortSample};
+use sim::measure::{CommandRecord, LinkChange, Observer, Point, PortSample};
 use std::cell::RefCell;
 use std::rc::Rc;
 use wire::Instant;
@@ -59,7 +59,7 @@ pass_on! {
     tlp(at: Instant, point: Point, up: bool, tlp: &Tlp);
     stream(at: Instant, point: Point, sent: bool, bytes: &[u8]);
     tunnel_frame(at: Instant, point: Point, frame: &FrameReport);
-    link(at: Instant, point: Point, up: bool);
+    link(at: Instant, point: Point, change: LinkChange);
     fault(at: Instant, point: Point, fault: &Fault);
     command(record: &CommandRecord);
     ethernet_frame(at: Instant, point: Point, bytes: &[u8]);

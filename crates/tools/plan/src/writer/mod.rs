@@ -214,6 +214,7 @@ impl Keys {
         self.add(LINK, "tx_ring", station.tx_ring);
         self.time(LINK, "keepalive", switch.keepalive);
         self.time(LINK, "loss_limit", switch.loss_limit);
+        self.time(LINK, "survive", switch.survive);
         self.size(LINK, "max_frame", switch.max_frame as u64);
         match switch.ports.first().map(|port| &port.transport) {
             Some(TransportConfig::Tcp(tcp)) => {

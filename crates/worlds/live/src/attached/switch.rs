@@ -5,6 +5,7 @@ use crate::links::Links;
 use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use ::switch::Upstream;
+use ::switch::tunnel::Cause;
 use ::switch::upstream::Settings;
 use node::{LinkEvent, SwitchNode};
 use pcie::{Function, Input, Output, Ports, Ready};
@@ -43,6 +44,11 @@ impl Switch {
     /// The connections.
     pub fn links_mut(&mut self) -> &mut Links {
         &mut self.links
+    }
+
+    /// As [`SwitchNode::take_down`].
+    pub fn take_down(&mut self, port: usize, cause: Cause) {
+        self.node.take_down(port, cause);
     }
 
     /// As [`Upstream::hold`].
@@ -88,6 +94,10 @@ impl Attached for Switch {
                 LinkEvent::Failed { link: port, why, permanent: true, .. } => {
                     return Some(format!("port {port}: no link to {why}"));
                 }
+                LinkEvent::Interrupted(port, cause) => {
+                    return Some(format!("port {port}: link interrupted: {cause}"));
+                }
+                LinkEvent::Resumed(port) => return Some(format!("port {port}: link resumed")),
                 // Another attempt follows automatically.
                 LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
             }

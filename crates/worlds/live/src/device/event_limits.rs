@@ -67,7 +67,10 @@ impl EventLimits {
                 Some((Kind::Move, REJECTIONS))
             }
             DeviceEvent::Authenticated(_) => Some((Kind::Authenticated, CHANGES)),
-            DeviceEvent::HostUp(_) | DeviceEvent::HostDown(..) => {
+            DeviceEvent::HostUp(_)
+            | DeviceEvent::HostInterrupted(..)
+            | DeviceEvent::HostResumed(_)
+            | DeviceEvent::HostDown(..) => {
                 self.known.clear();
                 Some((Kind::Host, CHANGES))
             }

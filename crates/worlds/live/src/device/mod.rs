@@ -32,6 +32,10 @@ pub enum DeviceEvent {
     Authenticated(Remote),
     /// A host uses the device.
     HostUp(Remote),
+    /// The connection to the host is lost. The link stays up and waits for another connection.
+    HostInterrupted(Remote, Cause),
+    /// The host goes on over another connection.
+    HostResumed(Remote),
     /// The host is gone; the device has been reset.
     HostDown(Remote, Cause),
     /// A peer was rejected, or did not use the protocol.
@@ -96,6 +100,8 @@ pub struct DeviceNode<A> {
     paths: Vec<Path>,
     /// Connections accepted so far.
     accepted: u64,
+    /// The host, for messages after the loss of its connection.
+    last_host: Option<Remote>,
     node: Inner<A>,
     limits: EventLimits,
     /// The work that connections other than the host's may cause.
@@ -143,6 +149,7 @@ impl<A: Attached> DeviceNode<A> {
             listener,
             paths: Vec::new(),
             accepted: 0,
+            last_host: None,
             node,
             limits: EventLimits::default(),
             budget: Budget::new(SHARE, BURST),
@@ -393,7 +400,8 @@ impl<A: Attached> DeviceNode<A> {
             if carrier.identity().is_some() {
                 emit(DeviceEvent::Authenticated(carrier.remote()));
             }
-            self.node.handle(now, id, Input::Accepted { signals_close, rights: carrier.rights() });
+            let (rights, peer) = (carrier.rights(), carrier.identity().map(|id| id.name.clone()));
+            self.node.handle(now, id, Input::Accepted { signals_close, rights, peer });
             self.paths.push(Path { id, carrier, fresh: true, room: 0, watched: false });
             let end = self.clock.now();
             self.budget.charge((end - start).as_ns() * FACTOR);
@@ -432,7 +440,12 @@ impl<A: Attached> DeviceNode<A> {
             node.handle(now, *id, Input::Room(*room));
             if gone {
                 *moved = true;
-                node.handle(now, *id, Input::Closed);
+                // A peer whose key is no longer valid has no session to go on with.
+                let input = match carrier.is_refused() {
+                    true => Input::Refused(carrier.take_failure().unwrap_or_default()),
+                    false => Input::Closed,
+                };
+                node.handle(now, *id, input);
             }
         }
         other_room
@@ -455,7 +468,7 @@ impl<A: Attached> DeviceNode<A> {
                     }
                 }
                 Output::Linked(path) => {
-                    self.tracer.connected(Tap::UPLINK);
+                    self.tracer.connected(Tap::UPLINK, self.node.tunnel().is_interrupted());
                     self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
                     let index = self.index(path);
                     let Path { carrier, watched, .. } = &mut self.paths[index];
@@ -496,18 +509,37 @@ impl<A: Attached> DeviceNode<A> {
     /// The event with the peer's address.
     fn named(&mut self, event: Event) -> DeviceEvent {
         let path = match event {
-            Event::HostUp(path) | Event::HostDown(path, _) | Event::Rejected(path, _) => path,
-            Event::Moved { by, .. } => by,
+            Event::HostUp(path)
+            | Event::HostInterrupted(path, _)
+            | Event::HostResumed(path)
+            | Event::Rejected(path, _)
+            | Event::Moved { by: path, .. } => Some(path),
+            Event::HostDown(path, _) => path,
         };
-        let index = self.index(path);
-        let carrier = &mut self.paths[index].carrier;
-        let (peer, failure) = (carrier.remote(), carrier.take_failure());
+        let (peer, failure) = match path.map(|path| self.index(path)) {
+            Some(index) => {
+                let carrier = &mut self.paths[index].carrier;
+                (carrier.remote(), carrier.take_failure())
+            }
+            None => (self.last_host.clone().expect("a host that had a connection"), None),
+        };
         let why = |cause| failure.map_or(cause, Cause::Refused);
         match event {
-            Event::HostUp(_) => DeviceEvent::HostUp(peer),
+            Event::HostUp(_) => {
+                self.last_host = Some(peer.clone());
+                DeviceEvent::HostUp(peer)
+            }
+            Event::HostInterrupted(_, cause) => {
+                self.tracer.lost(Tap::UPLINK, &cause, true);
+                DeviceEvent::HostInterrupted(peer, cause)
+            }
+            Event::HostResumed(_) => {
+                self.last_host = Some(peer.clone());
+                DeviceEvent::HostResumed(peer)
+            }
             Event::HostDown(_, cause) => {
                 let cause = why(cause);
-                self.tracer.down(Tap::UPLINK, &cause);
+                self.tracer.lost(Tap::UPLINK, &cause, false);
                 DeviceEvent::HostDown(peer, cause)
             }
             Event::Rejected(_, cause) => DeviceEvent::TurnedAway(peer, why(cause)),

@@ -29,6 +29,8 @@ pub struct Endpoint {
     pub guest: Guest,
     /// Changes not yet reported.
     pub changes: Vec<Change>,
+    /// Since when a reset by the VMM is under way.
+    pub resets_since: Option<Instant>,
     /// Answers to reads of guest memory: (token, bytes).
     pub answers: Vec<(ReadToken, Option<Bytes>)>,
 }
@@ -109,6 +111,7 @@ impl Endpoint {
             slot: Slot::new(node, bus, settings),
             guest: Guest { server, reads: BTreeMap::new() },
             changes: Vec::new(),
+            resets_since: None,
             answers: Vec::new(),
         })
     }
@@ -145,6 +148,7 @@ impl Endpoint {
                 self.start(now, action);
             }
             if !again {
+                self.resets_since = self.resets_since.filter(|_| self.slot.is_preparing());
                 // Cleared when the register writes have reached the host's root complex, which
                 // follows them.
                 self.guest.server.session.registers_written &= !self.slot.is_settled();
@@ -183,8 +187,12 @@ impl Endpoint {
             }
             Action::BarWrite { bar, offset, data } => self.slot.bar_write(bar, offset, &data),
             Action::MsixEnable(enable) => self.slot.set_msix(enable),
-            Action::Reset { token } => self.slot.reset(token),
+            Action::Reset { token } => {
+                self.resets_since = Some(now);
+                self.slot.reset(token);
+            }
             Action::ClientGone { token } => {
+                self.resets_since = Some(now);
                 // The device still waits for reads that will get no answer.
                 let pending = std::mem::take(&mut self.guest.reads).into_values();
                 self.answers.extend(pending.map(|token| (token, None)));

@@ -28,9 +28,11 @@ pub(super) type HostEventLimiter = EventLimiter<Kind, HostEvent>;
 pub(super) fn kind(event: &HostEvent) -> Option<(Kind, u32)> {
     let kind = match *event {
         HostEvent::VmmAttached(number) | HostEvent::VmmGone(number, _) => Kind::Vmm(number),
-        HostEvent::LinkDown(port, _) | HostEvent::LinkUp(port, _) | HostEvent::Refused(port, _) => {
-            Kind::Link(port)
-        }
+        HostEvent::LinkDown(port, _)
+        | HostEvent::LinkInterrupted(port, _)
+        | HostEvent::LinkResumed(port, _)
+        | HostEvent::LinkUp(port, _)
+        | HostEvent::Refused(port, _) => Kind::Link(port),
         HostEvent::Endpoint(number, EndpointChange::Reattached | EndpointChange::Changed(_)) => {
             Kind::Endpoint(number)
         }

@@ -37,6 +37,11 @@ pub enum HostEvent {
     VmmGone(usize, String),
     /// The link of a downstream port went down.
     LinkDown(usize, Cause),
+    /// The connection of the link of a downstream port is lost. The link stays up, and waits for
+    /// another connection.
+    LinkInterrupted(usize, Cause),
+    /// The link goes on over another connection, after this time.
+    LinkResumed(usize, Duration),
     /// The link of a downstream port is up again, with the identity of the far side under TLS.
     LinkUp(usize, Option<Arc<Identity>>),
     /// Endpoint `n` has the serial number of another one, `m`.
@@ -57,6 +62,9 @@ pub enum HostEvent {
 /// At shutdown, the time without an access by a client after which the node ends: a guest's CPU
 /// under emulation needs less time between two accesses.
 const QUIET: Duration = Duration::from_ms(100);
+/// How long a reset by a guest waits for the connection of its device. Less than the time limit of a
+/// VMM's command (3 s, `docs/architecture.md`, "Time budget").
+const RESET_PATIENCE: Duration = Duration::from_ms(2_500);
 /// The longest wait for a time of [`QUIET`] without an access.
 const LONGEST_LEAVE: Duration = Duration::from_ms(2_000);
 
@@ -135,6 +143,8 @@ pub struct HostNode {
     discovered: Vec<DiscoveredEndpoint>,
     /// Pairs of endpoints with the same serial number, not yet reported.
     duplicates: Vec<(usize, usize)>,
+    /// Since when each link has no connection, if its session goes on.
+    interrupted: Vec<Option<Instant>>,
     directory: PathBuf,
     spin_for_doorbells: bool,
 }
@@ -168,11 +178,13 @@ impl HostNode {
         let found = enumerate::enumerate(bus.clone(), settings.clone());
         let hierarchy = machine.run(&mut endpoints, &bus, found)?.map_err(io::Error::other)?;
         let ports = hierarchy.root.children().first().map_or(&[][..], Node::children);
+        let links = machine.attached().upstream().links();
         let mut node = Self {
             machine,
             endpoints,
             bus,
             settings,
+            interrupted: vec![None; links],
             ports: ports.iter().cloned().map(slot::Port::new).collect(),
             discovered: Vec::new(),
             directory: directory.to_owned(),
@@ -332,7 +344,7 @@ impl HostNode {
         moved |= self.process_link_events(now, &mut emit)?;
         moved |= self.rescan(now, &mut emit);
         moved |= self.offer_discovered(now, &mut emit);
-        let mut deadlines = lines.timer();
+        let mut deadlines = earliest([lines.timer(), self.end_sessions_for_resets(now)]);
         for endpoint in &mut self.endpoints {
             moved |= endpoint.advance(now);
             deadlines = earliest([deadlines, endpoint.guest.server.session.deadline()]);
@@ -395,6 +407,7 @@ impl HostNode {
             match event {
                 LinkEvent::Down { link: port, cause, buses } => {
                     emit(HostEvent::LinkDown(port, cause));
+                    self.interrupted[port] = None;
                     self.ports[port].link_down();
                     self.discovered.retain(|found| found.port != port);
                     let gone = self.endpoints.iter_mut().filter(|e| e.port == port);
@@ -402,6 +415,16 @@ impl HostNode {
                         endpoint.link_down(now, self.machine.reset_event(endpoint.slot.node().bdf));
                     }
                     self.machine.clear_bus_masters(buses);
+                }
+                LinkEvent::Interrupted(port, cause) => {
+                    self.interrupted[port] = Some(now);
+                    emit(HostEvent::LinkInterrupted(port, cause));
+                    self.set_interrupted(port, true);
+                }
+                LinkEvent::Resumed(port) => {
+                    let since = self.interrupted[port].take().unwrap_or(now);
+                    emit(HostEvent::LinkResumed(port, now - since));
+                    self.set_interrupted(port, false);
                 }
                 LinkEvent::Up(port, _) => {
                     let identity = self.machine.attached_mut().links_mut().identity(port);
@@ -416,6 +439,34 @@ impl HostNode {
             }
         }
         Ok(moved)
+    }
+
+    /// Notes whether the endpoints below a port wait for its connection.
+    fn set_interrupted(&mut self, port: usize, interrupted: bool) {
+        for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.port == port) {
+            endpoint.slot.set_interrupted(interrupted);
+        }
+    }
+
+    /// Ends interrupted sessions that delay a reset for too long. The VMM gets its answer in time,
+    /// and until then the device must not write to the guest's memory any more. Returns when to
+    /// call again.
+    fn end_sessions_for_resets(&mut self, now: Instant) -> Option<Instant> {
+        let mut next = None;
+        for endpoint in &self.endpoints {
+            let Some(at) = endpoint.resets_since.map(|since| since + RESET_PATIENCE) else {
+                continue;
+            };
+            if self.interrupted[endpoint.port].is_none() {
+                continue;
+            }
+            if at > now {
+                next = earliest([next, Some(at)]);
+            } else {
+                self.machine.attached_mut().take_down(endpoint.port, Cause::GuestReset);
+            }
+        }
+        next
     }
 
     /// Continues the enumeration below ports whose links came up.

@@ -114,6 +114,11 @@ impl Carrier {
         Remote { address: self.peer(), identity: self.identity().cloned() }
     }
 
+    /// Whether one end refused the key of the other, so that a further connection would fail too.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Tls(connection) if connection.is_refused())
+    }
+
     /// Why TLS ended the connection; returned once.
     pub fn take_failure(&mut self) -> Option<String> {
         if let Self::Tls(connection) = self { connection.take_failure() } else { None }

@@ -30,8 +30,10 @@ pub struct TlsConnection {
     checks: u64,
     /// Whether nothing was received so far.
     first: bool,
-    /// Why one end refused the other.
+    /// Why TLS ended the connection.
     failure: Option<String>,
+    /// Whether one end refused the key of the other.
+    refused: bool,
     plain: BytesMut,
     cipher: Vec<u8>,
 }
@@ -67,6 +69,7 @@ impl TlsConnection {
             checks: credentials.checks(),
             first: true,
             failure: None,
+            refused: false,
             plain: BytesMut::new(),
             cipher: Vec::new(),
         }
@@ -91,7 +94,12 @@ impl TlsConnection {
         self.handshake.peer()?.as_ref().ok()
     }
 
-    /// Why one end refused the other; returned once.
+    /// Whether one end refused the key of the other, so that a further connection would fail too.
+    pub fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Why TLS ended the connection; returned once.
     pub fn take_failure(&mut self) -> Option<String> {
         self.failure.take()
     }
@@ -129,7 +137,7 @@ impl TlsConnection {
             let _ = self.tcp.send_at(now, Bytes::from_static(&ALERT));
             let why =
                 "the far side sent plain text instead of TLS: start it with --key and --peers";
-            return Err(self.refuse(why.into()));
+            return Err(self.fail(why.into(), false));
         }
         while !bytes.is_empty() {
             let tls = &mut self.handshake.tls;
@@ -139,7 +147,7 @@ impl TlsConnection {
             }
             let state = match tls.process_new_packets() {
                 Ok(state) => state,
-                Err(error) => return Err(self.refuse(self.describe(&error))),
+                Err(error) => return Err(self.fail(self.describe(&error), refuses_key(&error))),
             };
             let mut rest = state.plaintext_bytes_to_read();
             let mut reader = tls.reader();
@@ -154,9 +162,9 @@ impl TlsConnection {
         Ok(())
     }
 
-    /// Remembers why one end refused the other.
-    fn refuse(&mut self, why: String) -> io::Error {
-        self.failure = Some(why.clone());
+    /// Remembers why TLS ended the connection, and whether one end `refused` the key of the other.
+    fn fail(&mut self, why: String, refused: bool) -> io::Error {
+        (self.failure, self.refused) = (Some(why.clone()), refused);
         io::Error::other(why)
     }
 
@@ -223,7 +231,7 @@ impl TlsConnection {
             && checks != self.checks
         {
             if let Err(why) = self.credentials.confirm(identity) {
-                return Err(self.refuse(format!("no longer accepted: {why}")));
+                return Err(self.fail(format!("no longer accepted: {why}"), true));
             }
             self.checks = checks;
         }
@@ -274,6 +282,21 @@ impl TlsConnection {
             self.handshake.tls.writer().write_all(record)?;
         }
         self.transmit(now)
+    }
+}
+
+/// Whether `error` means that one end refuses the key of the other.
+fn refuses_key(error: &Error) -> bool {
+    use AlertDescription::{
+        AccessDenied, CertificateExpired, HandshakeFailure, UnsupportedCertificate,
+    };
+    match error {
+        Error::AlertReceived(alert) => {
+            [AccessDenied, CertificateExpired, HandshakeFailure, UnsupportedCertificate]
+                .contains(alert)
+        }
+        Error::InvalidCertificate(_) | Error::PeerIncompatible(_) => true,
+        _ => false,
     }
 }
 

@@ -95,11 +95,13 @@ impl Encoder {
             }
             Note::Frame(tap, frame) => self.record(at, Record::of_frame(tap, &frame)),
             Note::Event(event) => self.record(at, Record::Nvme { tap: Tap::FUNCTION, event }),
-            Note::Connected(tap) => {
-                self.record(at, Record::Link { tap, state: LinkState::Connected });
+            Note::Connected(tap, goes_on) => {
+                let state = if goes_on { LinkState::Returned } else { LinkState::Connected };
+                self.record(at, Record::Link { tap, state });
             }
-            Note::Down(tap, why) => {
-                self.record(at, Record::Link { tap, state: LinkState::Down(&why) });
+            Note::Lost(tap, why, goes_on) => {
+                let (down, waits) = (LinkState::Down(&why), LinkState::Interrupted(&why));
+                self.record(at, Record::Link { tap, state: if goes_on { waits } else { down } });
             }
             Note::NotPushed(commands) => {
                 for (reason, commands) in commands.iter() {

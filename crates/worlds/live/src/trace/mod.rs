@@ -124,13 +124,14 @@ impl Tracer {
     }
 
     /// Records that the connection of link `tap` is established.
-    pub fn connected(&self, tap: Tap) {
-        self.with(|recorder| recorder.happens(Note::Connected(tap)));
+    pub fn connected(&self, tap: Tap, goes_on: bool) {
+        self.with(|recorder| recorder.happens(Note::Connected(tap, goes_on)));
     }
 
-    /// Records that link `tap` is down.
-    pub fn down(&self, tap: Tap, why: impl ToString) {
-        self.with(|recorder| recorder.happens(Note::Down(tap, why.to_string())));
+    /// Records that link `tap` has lost its connection; if the session `goes_on`, it waits for
+    /// another one.
+    pub fn lost(&self, tap: Tap, why: impl ToString, goes_on: bool) {
+        self.with(|recorder| recorder.happens(Note::Lost(tap, why.to_string(), goes_on)));
     }
 
     /// Records that a fault at `tap` began to act.

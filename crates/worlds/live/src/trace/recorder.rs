@@ -40,8 +40,10 @@ pub(super) enum Note {
     Tlp(Tap, bool, Tlp),
     Frame(Tap, FrameReport),
     Event(NvmeEvent),
-    Connected(Tap),
-    Down(Tap, String),
+    /// A connection is established, and whether it may carry a session on.
+    Connected(Tap, bool),
+    /// A connection is lost: the cause, and whether its session waits for another one.
+    Lost(Tap, String, bool),
     NotPushed(Box<NotPushed>),
     Fault(Tap, String),
     /// Recording is started again (`true`) or stopped (`false`).

@@ -7,7 +7,7 @@ mod stages;
 mod track;
 
 pub use nvme::initiator::Op;
-pub use observer::{CommandRecord, Observer, Point};
+pub use observer::{CommandRecord, LinkChange, Observer, Point};
 pub use port::{PortChange, PortSample};
 pub use push::Pushed;
 pub use stages::{Breakdown, STAGES, Stage};

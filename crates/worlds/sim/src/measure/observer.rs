@@ -23,6 +23,19 @@ pub enum Point {
     Wire(u16),
 }
 
+/// A change of a tunnel link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkChange {
+    /// It came up, with a new session.
+    Up,
+    /// It has lost its connection, and its session waits for another one.
+    Interrupted,
+    /// Its session goes on over another connection.
+    Resumed,
+    /// It went down, and its session is lost.
+    Down,
+}
+
 /// A finished NVMe command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandRecord {
@@ -62,8 +75,8 @@ pub trait Observer {
     /// A tunnel frame leaves an end of a link, or has arrived there completely.
     fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {}
 
-    /// A tunnel link came up or went down.
-    fn link(&mut self, at: Instant, point: Point, up: bool) {}
+    /// The state of a tunnel link changed.
+    fn link(&mut self, at: Instant, point: Point, change: LinkChange) {}
 
     /// A planned fault began to act at this port.
     fn fault(&mut self, at: Instant, point: Point, fault: &Fault) {}

@@ -228,16 +228,19 @@ impl Network {
         Some(arrived)
     }
 
-    /// Resets a connection and discards its received bytes. Returns the station, which must run
-    /// next.
+    /// Closes a connection and discards its received bytes; sent bytes are still delivered. Returns
+    /// the station, which must run next.
     pub(crate) fn close(&mut self, now: Instant, end: EndId) -> Component {
         let Station { host, ends, .. } = &mut self.stations[end.station];
         let connection = &mut ends[end.number];
         match &mut connection.protocol {
             Protocol::Tcp(socket) => {
-                host.as_mut().expect(HAS_HOST).handle(now, tcp::Input::Abort(socket.id));
+                let host = host.as_mut().expect(HAS_HOST);
+                let delivers = host.has_unacknowledged(socket.id);
+                let (close, abort) = (tcp::Input::Close(socket.id), tcp::Input::Abort(socket.id));
+                host.handle(now, if delivers { close } else { abort });
             }
-            Protocol::Raw(raw) => raw.endpoint.handle(now, switch::raw::Input::Close),
+            Protocol::Raw(raw) => raw.close(now),
         }
         connection.forget();
         connection.closed = true;

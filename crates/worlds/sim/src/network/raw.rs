@@ -9,9 +9,9 @@ use crate::transport::{Arrived, Encapsulation, RawConfig};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use switch::raw::{Endpoint, Input, Output, Settings};
-use wire::Instant;
 use wire::earliest;
 use wire::raw::{Body, ETHERTYPE, Frame as Header, Sequence};
+use wire::{Duration, Instant};
 
 /// Bytes on the wire that a frame has in addition to its payload, without and with a tag.
 const OVERHEAD: [usize; 2] = [38, 42];
@@ -33,6 +33,9 @@ pub(super) struct Raw {
     next: Sequence,
     /// Whether the owner has been notified that there is room.
     pub owner_notified: bool,
+    /// The former connection, with its number, until its last segments are acknowledged, at the
+    /// latest at this time.
+    leaving: Option<(Endpoint, u32, Instant)>,
 }
 
 /// Sends and receives the raw frames of a station. The ends of connections send in turn.
@@ -44,6 +47,9 @@ pub(super) struct RawScheduler {
     pub first: usize,
     frames_made: u64,
 }
+
+/// The longest time for which a closed connection sends its last segments, as in live nodes.
+const LINGER: Duration = Duration::from_ms(100);
 
 /// By how much the connection number grows each time an end reopens. The lower 16 bits stay and
 /// identify the end. The new connection rejects frames with the old number.
@@ -76,6 +82,7 @@ impl Raw {
             latencies: BTreeMap::new(),
             next: Sequence::default(),
             owner_notified: false,
+            leaving: None,
         };
         end.open(Instant::ZERO);
         end
@@ -86,6 +93,37 @@ impl Raw {
         self.endpoint = Endpoint::new(self.settings);
         self.settings.connection += INCARNATION;
         self.endpoint.handle(now, if self.opens { Input::Open } else { Input::Accept });
+    }
+
+    /// Closes the connection; sent segments are still delivered.
+    pub(super) fn close(&mut self, now: Instant) {
+        if self.endpoint.is_quiet() {
+            return self.endpoint.handle(now, Input::Close);
+        }
+        let next = Endpoint::new(self.settings);
+        let former = std::mem::replace(&mut self.endpoint, next);
+        let number = self.settings.connection - INCARNATION;
+        self.leaving = Some((former, number, now + LINGER));
+    }
+
+    /// The next frame of the former connection, or when to poll again.
+    fn leave(&mut self, now: Instant, frames: usize) -> (Option<Bytes>, Option<Instant>) {
+        let Some((former, _, until)) = &mut self.leaving else { return (None, None) };
+        if former.is_quiet() || now >= *until {
+            former.handle(now, Input::Close);
+        }
+        former.handle(now, Input::CanTransmit { frames });
+        loop {
+            match former.poll(now) {
+                Output::Transmit(frame) => return (Some(frame.into()), None),
+                Output::Timeout(_) if former.is_quiet() && frames > 0 => {
+                    self.leaving = None;
+                    return (None, None);
+                }
+                Output::Timeout(at) => return (None, earliest([at, Some(*until)])),
+                Output::Delivered(_) | Output::Connected | Output::Down(_) => {}
+            }
+        }
     }
 
     pub(super) fn forget(&mut self) {
@@ -144,6 +182,11 @@ impl RawScheduler {
             _ => None,
         });
         let Some(end) = found else { return };
+        if let Some((former, number, _)) = &mut end.leaving
+            && *number == header.connection
+        {
+            return former.handle(now, Input::Received(bytes));
+        }
         if let Body::Data { sequence, .. } = header.body
             && sequence.ahead_of(end.next).is_some_and(|ahead| ahead < switch::raw::MAX_WINDOW)
         {
@@ -197,22 +240,20 @@ impl RawScheduler {
         let Protocol::Raw(raw) = &mut end.protocol else { return (false, None) };
         loop {
             let frames = if nic.busy(now).is_some() { 0 } else { nic.room_for(raw.priority) };
+            let (last, leaves) = raw.leave(now, frames);
+            if let Some(payload) = last {
+                self.transmit(now, raw, nic, &payload);
+                moved = true;
+                continue;
+            }
             raw.endpoint.handle(now, Input::CanTransmit { frames });
             match raw.endpoint.poll(now) {
                 Output::Transmit(payload) => {
-                    self.frames_made += 1;
-                    let id = 1 << 62 | (self.station as u64) << 40 | self.frames_made;
-                    let ends = [raw.peer.0, self.mac.0];
-                    let mut bytes = Vec::with_capacity(HEADER + payload.len());
-                    ends.iter().for_each(|mac| bytes.extend_from_slice(mac));
-                    bytes.extend_from_slice(&ETHERTYPE.to_be_bytes());
-                    bytes.extend_from_slice(&payload);
-                    let frame = Frame::new(id, bytes.into(), raw.priority, now);
-                    nic.handle(now, nic::Input::FromHost(frame));
+                    self.transmit(now, raw, nic, &payload);
                     moved = true;
                     continue;
                 }
-                Output::Timeout(at) => return (moved, at),
+                Output::Timeout(at) => return (moved, earliest([at, leaves])),
                 Output::Delivered(segment) => {
                     let way = raw.latencies.remove(&raw.next.number());
                     let way = way.unwrap_or_else(|| FrameLatency::new(now));
@@ -227,5 +268,17 @@ impl RawScheduler {
             }
             context.kernel.arm_by(end.owner, now);
         }
+    }
+
+    fn transmit(&mut self, now: Instant, raw: &Raw, nic: &mut Nic, payload: &[u8]) {
+        self.frames_made += 1;
+        let id = 1 << 62 | (self.station as u64) << 40 | self.frames_made;
+        let ends = [raw.peer.0, self.mac.0];
+        let mut bytes = Vec::with_capacity(HEADER + payload.len());
+        ends.iter().for_each(|mac| bytes.extend_from_slice(mac));
+        bytes.extend_from_slice(&ETHERTYPE.to_be_bytes());
+        bytes.extend_from_slice(payload);
+        let frame = Frame::new(id, bytes.into(), raw.priority, now);
+        nic.handle(now, nic::Input::FromHost(frame));
     }
 }

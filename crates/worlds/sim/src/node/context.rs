@@ -1,7 +1,9 @@
 //! The state of the world that each component may use while it runs.
 
 use crate::kernel::Kernel;
-use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Stage, Tracker};
+use crate::measure::{
+    CommandRecord, Journey, Journeys, LinkChange, Observer, Point, Stage, Tracker,
+};
 use crate::transport::Stream;
 use node::faults::Fault;
 use switch::tunnel::Report;
@@ -63,9 +65,9 @@ impl Context<'_> {
         }
     }
 
-    pub(crate) fn observe_link(&mut self, point: Point, up: bool) {
+    pub(crate) fn observe_link(&mut self, point: Point, change: LinkChange) {
         if let Some(observer) = self.observer {
-            observer.link(self.now, point, up);
+            observer.link(self.now, point, change);
         }
     }
 

@@ -4,7 +4,7 @@
 use super::Context;
 use super::port::{self, Port};
 use crate::kernel::Component;
-use crate::measure::{Point, Pushed, Stage};
+use crate::measure::{LinkChange, Point, Pushed, Stage};
 use crate::network::Network;
 use crate::pcie::{Deferral, Link, Received};
 use crate::processor::Processor;
@@ -163,7 +163,7 @@ impl DeviceNode {
         self.kept_before = self.kept();
         self.node = power_on(self.settings, self.limit, self.group);
         for link in self.links() {
-            env.streams[link].iter_mut().for_each(|stream| stream.clear(context.journeys));
+            env.streams[link].iter_mut().for_each(|stream| stream.clear(context.journeys, false));
         }
     }
 
@@ -171,9 +171,15 @@ impl DeviceNode {
     fn poll(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> (Output, usize) {
         let output = self.node.poll(context.now);
         let tlps = self.account(streams, context);
-        if let Output::Event(event @ (Event::HostUp(_) | Event::HostDown(..))) = &output {
-            let up = matches!(event, Event::HostUp(_));
-            context.observe_link(Point::TunnelDevice(self.number()), up);
+        let change = match &output {
+            Output::Event(Event::HostUp(_)) => Some(LinkChange::Up),
+            Output::Event(Event::HostInterrupted(..)) => Some(LinkChange::Interrupted),
+            Output::Event(Event::HostResumed(_)) => Some(LinkChange::Resumed),
+            Output::Event(Event::HostDown(..)) => Some(LinkChange::Down),
+            _ => None,
+        };
+        if let Some(change) = change {
+            context.observe_link(Point::TunnelDevice(self.number()), change);
         }
         (output, tlps)
     }
@@ -204,14 +210,15 @@ impl DeviceNode {
     /// Passes opened and closed connections and received bytes to the node.
     fn receive(&mut self, env: &mut Env, context: &mut Context) {
         for at in 0..self.paths.len() {
-            self.connection(at, env, context);
+            self.opened(at, env, context);
             if let Some(id) = self.paths[at].id {
                 self.receive_from(at, id, env, context);
             }
+            self.closed(at, env, context);
         }
     }
 
-    fn connection(&mut self, at: usize, env: &mut Env, context: &mut Context) {
+    fn opened(&mut self, at: usize, env: &mut Env, context: &mut Context) {
         let (now, path) = (context.now, &mut self.paths[at]);
         let Env { transports, network, .. } = env;
         let transport = &transports[path.link];
@@ -220,8 +227,17 @@ impl DeviceNode {
             self.accepted += 1;
             (path.id, path.gone) = (Some(id), false);
             let signals_close = !transport.is_raw();
-            self.node.handle(now, id, Input::Accepted { signals_close, rights: node::Rights::ALL });
-        } else if transport.is_closed(now, End::Device, network) {
+            let rights = node::Rights::ALL;
+            self.node.handle(now, id, Input::Accepted { signals_close, rights, peer: None });
+        }
+    }
+
+    /// Reports a closed connection to the node, behind everything that was received.
+    fn closed(&mut self, at: usize, env: &mut Env, context: &mut Context) {
+        let (now, path) = (context.now, &mut self.paths[at]);
+        let Env { transports, network, .. } = env;
+        let transport = &transports[path.link];
+        if transport.is_closed(now, End::Device, network) {
             match path.id {
                 Some(id) => {
                     path.gone = true;
@@ -344,7 +360,8 @@ impl DeviceNode {
         }
         transport.reopen(now, End::Device, network, context.kernel);
         let streams = &mut env.streams[path.link];
-        streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
+        let goes_on = self.node.tunnel().is_interrupted();
+        streams.iter_mut().for_each(|stream| stream.clear(context.journeys, goes_on));
     }
 
     /// Passes the TLPs of the drive to the tunnel.

@@ -130,11 +130,12 @@ pub(crate) struct HostNode {
 }
 
 impl HostNode {
-    /// A host. `patterns` are the seeds of the drives' initial contents.
+    /// A host, whose links may be interrupted for `outage`. `patterns` are the seeds of the drives'
+    /// initial contents.
     pub(crate) fn new(
         number: u16,
         config: RootConfig,
-        (software, workload): (SoftwareConfig, Workload),
+        (software, workload, outage): (SoftwareConfig, Workload, Duration),
         rng: Random,
         patterns: Vec<u64>,
     ) -> Self {
@@ -147,6 +148,7 @@ impl HostNode {
                 max_payload: software.max_payload,
                 max_read_request: software.max_read_request,
                 ecrc: config.ecrc,
+                outage,
                 ..enumerate::Settings::default()
             },
             driver: initiator::Settings {

@@ -4,7 +4,7 @@
 use super::Context;
 use super::port::PushRooms;
 use crate::kernel::Component;
-use crate::measure::{Point, Stage};
+use crate::measure::{LinkChange, Point, Stage};
 use crate::network::Network;
 use crate::pcie::Link;
 use crate::processor::{Crossing, Processor};
@@ -126,8 +126,9 @@ impl SwitchNode {
     pub(crate) fn run(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         env.link.take_deferred_up(now);
-        (0..self.paths.len()).for_each(|port| self.connection(port, env, now));
+        (0..self.paths.len()).for_each(|port| self.opened(port, env, now));
         self.receive_network(env, context);
+        (0..self.paths.len()).for_each(|port| self.closed(port, env, now));
         self.receive_above(env, context);
         // Removing TLPs from tunnels returns credits, which must be sent.
         let mut work = self.touched | self.has_received() | self.timer.is_some_and(|at| at <= now);
@@ -159,23 +160,24 @@ impl SwitchNode {
         (0..self.paths.len()).any(|port| upstream.tunnel(port).has_received())
     }
 
-    /// Reports an opened or closed connection to the node.
-    fn connection(&mut self, port: usize, env: &Env, now: Instant) {
-        let transport = &env.transports[port];
-        let closed = transport.is_closed(now, End::Host, env.network);
-        let input = match self.paths[port] {
-            Path::Connecting if transport.is_connected(now, End::Host, env.network) => {
-                (self.paths[port], self.rooms[port]) = (Path::Open, 0);
-                Input::Connected
-            }
-            Path::Connecting | Path::Open if closed => {
-                self.paths[port] = Path::None;
-                Input::Closed
-            }
-            _ => return,
-        };
-        self.touched = true;
-        self.node.handle_link(now, port, input);
+    /// Reports an opened connection to the node.
+    fn opened(&mut self, port: usize, env: &Env, now: Instant) {
+        let connected = env.transports[port].is_connected(now, End::Host, env.network);
+        if self.paths[port] == Path::Connecting && connected {
+            (self.paths[port], self.rooms[port]) = (Path::Open, 0);
+            self.touched = true;
+            self.node.handle_link(now, port, Input::Connected);
+        }
+    }
+
+    /// Reports a closed connection to the node, behind everything that was received.
+    fn closed(&mut self, port: usize, env: &Env, now: Instant) {
+        let closed = env.transports[port].is_closed(now, End::Host, env.network);
+        if self.paths[port] != Path::None && closed {
+            self.paths[port] = Path::None;
+            self.touched = true;
+            self.node.handle_link(now, port, Input::Closed);
+        }
     }
 
     fn point(&self, port: usize) -> Point {
@@ -247,7 +249,8 @@ impl SwitchNode {
                 Output::Connect { link, .. } => {
                     self.paths[link] = Path::Connecting;
                     env.transports[link].connect(now, env.network, context.kernel);
-                    self.connection(link, env, now);
+                    self.opened(link, env, now);
+                    self.closed(link, env, now);
                     self.update_room(env, now);
                 }
                 Output::Transmit { link, bytes } => {
@@ -262,8 +265,9 @@ impl SwitchNode {
                     self.account(link, env.streams, context);
                     self.paths[link] = Path::None;
                     env.transports[link].close(now, End::Host, env.network, context.kernel);
+                    let goes_on = self.node.upstream().tunnel(link).is_interrupted();
                     let streams = &mut env.streams[link];
-                    streams.iter_mut().for_each(|stream| stream.clear(context.journeys));
+                    streams.iter_mut().for_each(|stream| stream.clear(context.journeys, goes_on));
                 }
                 Output::Event(event) => self.event(event, context),
                 Output::Timeout(at) => return at,
@@ -272,13 +276,20 @@ impl SwitchNode {
     }
 
     fn event(&mut self, event: LinkEvent, context: &mut Context) {
-        let (link, up, buses) = match event {
-            LinkEvent::Up(link, _) => (link, true, self.node.upstream().buses(link)),
-            LinkEvent::Down { link, buses, .. } => (link, false, buses),
+        let (link, change, buses) = match event {
+            LinkEvent::Up(link, _) => (link, LinkChange::Up, self.node.upstream().buses(link)),
+            LinkEvent::Down { link, buses, .. } => (link, LinkChange::Down, buses),
+            LinkEvent::Interrupted(link, _) => {
+                return context.observe_link(self.point(link), LinkChange::Interrupted);
+            }
+            LinkEvent::Resumed(link) => {
+                return context.observe_link(self.point(link), LinkChange::Resumed);
+            }
             LinkEvent::Failed { .. } | LinkEvent::Echo(..) => return,
         };
+        let up = change == LinkChange::Up;
         self.up = if up { self.up + 1 } else { self.up - 1 };
-        context.observe_link(self.point(link), up);
+        context.observe_link(self.point(link), change);
         self.changes.push_back((link, up, buses));
     }
 

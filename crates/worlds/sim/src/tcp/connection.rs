@@ -3,13 +3,17 @@
 use bytes::BytesMut;
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
-use wire::Instant;
+use wire::{Duration, Instant};
 
 use super::clock;
 use super::segment::Segment;
 use super::{Config, Output, SocketId};
 use crate::ethernet::FrameLatency;
 use crate::memory::take_memory;
+
+/// How long a closed connection waits for acknowledgements of its last bytes. Linux waits longer, but
+/// nobody sees it.
+const ORPHAN: Duration = Duration::from_ms(2_000);
 
 /// The state of a connection as reported to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +126,12 @@ impl Connection {
     /// Bytes written but never sent.
     pub(super) fn unsent(&self) -> u64 {
         self.written - self.sent
+    }
+
+    /// Closes the connection once the peer has all bytes, or does not answer for a while.
+    pub(super) fn close(&mut self) {
+        self.socket_mut().set_timeout(Some(clock::span(ORPHAN)));
+        self.socket_mut().close();
     }
 
     /// Room for bytes of the owner. If zero, `Writable` follows when there is room.

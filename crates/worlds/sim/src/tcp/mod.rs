@@ -275,6 +275,11 @@ impl Host {
         self.find(socket).map_or(0, |connection| connection.free(self.config.low_water))
     }
 
+    /// Whether the peer has not acknowledged all bytes of a socket.
+    pub fn has_unacknowledged(&self, socket: SocketId) -> bool {
+        self.find(socket).is_some_and(|connection| connection.socket().send_queue() > 0)
+    }
+
     /// Bytes that a socket has accepted and never sent.
     pub fn unsent(&self, socket: SocketId) -> u64 {
         self.find(socket).map_or(0, Connection::unsent)
@@ -305,7 +310,7 @@ impl Host {
                     connection.send(&data);
                 }
             }
-            Input::Close(socket) => self.end(socket, |connection| connection.socket_mut().close()),
+            Input::Close(socket) => self.end(socket, Connection::close),
             Input::Abort(socket) => self.end(socket, |connection| connection.socket_mut().abort()),
         }
     }

@@ -56,9 +56,11 @@ impl Stream {
         Some(trace_id)
     }
 
-    /// Discards the TLPs in flight, because the link went down or was reset.
-    pub(crate) fn clear(&mut self, journeys: &mut Journeys) {
-        self.sent.drain(..).for_each(|(trace_id, _)| journeys.end(trace_id));
+    /// Discards the TLPs in flight, because the connection ended. If its session `goes_on`, they
+    /// will be sent again.
+    pub(crate) fn clear(&mut self, journeys: &mut Journeys, goes_on: bool) {
+        let lost = self.sent.drain(..).filter(|_| !goes_on);
+        lost.for_each(|(trace_id, _)| journeys.end(trace_id));
         self.received = 0;
     }
 }

@@ -182,6 +182,7 @@ fn settings(config: &SwitchConfig, role: Role, instance: u64) -> tunnel::Setting
         max_payload: config.max_payload as u16,
         keepalive: config.keepalive,
         loss_limit: config.loss_limit,
+        survive: config.survive,
         max_frame: config.max_frame,
         aggregation: config.aggregation,
         tlp_overhead: config.encapsulation.tlp,
@@ -217,7 +218,7 @@ impl World {
         let (drives, nsid) = (&self.drives[first..], config.workload.nsid());
         let patterns = drives.iter().map(|drive| drive.pattern(nsid)).collect();
         let rng = self.kernel.rng(&format!("host {number}"));
-        let workload = (config.software, config.workload.clone());
+        let workload = (config.software, config.workload.clone(), config.outage());
         let mut node = HostNode::new(number as u16, root, workload, rng, patterns);
         if drives.iter().any(|drive| drive.volatile) {
             node.software.identify_contents();

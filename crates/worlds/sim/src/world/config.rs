@@ -72,6 +72,16 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
+    /// How long the links of the host may be interrupted without being down.
+    pub fn outage(&self) -> Duration {
+        match &self.attached {
+            Attached::Direct(_) => Duration::ZERO,
+            Attached::Switch(switch) => switch.survive,
+        }
+    }
+}
+
+impl HostConfig {
     /// The drives of the host.
     pub fn drives(&self) -> Vec<&DriveConfig> {
         match &self.attached {
@@ -134,6 +144,8 @@ pub struct SwitchConfig {
     pub keepalive: Duration,
     /// A link that has received nothing for this time is lost.
     pub loss_limit: Duration,
+    /// How long a tunnel stays up without a connection; 0: not at all.
+    pub survive: Duration,
     /// The most bytes of TLPs in a tunnel frame.
     pub max_frame: usize,
     /// Aggregation policy of both ends.

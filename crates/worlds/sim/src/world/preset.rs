@@ -152,6 +152,7 @@ impl SwitchConfig {
             max_payload,
             keepalive: Duration::from_ms(100),
             loss_limit: Duration::from_ms(800),
+            survive: Duration::from_ms(10_000),
             max_frame: 32 << 10,
             aggregation: Policy::Adaptive,
             encapsulation: Encapsulation::default(),

@@ -94,6 +94,7 @@ fn a_link_lost_for_good_is_reported() {
             ..fio(Rw::RandRw, 4096, 8)
         };
         let mut plan = Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1);
+        switch(&mut plan).survive = Duration::ZERO;
         for faults in &mut plan.network.cables[0].faults {
             faults.cuts = vec![(Instant::from_ns(8_000_000), Instant::from_ns(5_000_000_000))];
         }

@@ -19,6 +19,11 @@ fn lasting(runtime: u64) -> Workload {
     Workload::Fio(paced(runtime, 8))
 }
 
+/// 400 transfers per second, for long runs.
+fn slow(runtime: u64) -> Workload {
+    Workload::Fio(Fio { rate: Some(400 * 4096), ..paced(runtime, 8) })
+}
+
 fn with(workload: Workload, outages: Vec<Outage>) -> Config {
     Config { outages, ..Config::nvme_tsn_tcp(workload, Rate::G1) }
 }
@@ -93,15 +98,28 @@ fn a_drive_that_loses_its_power_in_use_counts_an_unsafe_shutdown() {
     assert_eq!(counters(&volatile(lasting(600), outages)), (1, 0));
 }
 
-/// The outage is longer than the loss limit, and attempts to connect fail until the node returns.
+/// As [`with`], but a lost connection takes its link down.
+fn frail(workload: Workload, outages: Vec<Outage>) -> Config {
+    let mut config = with(workload, outages);
+    switch(&mut config).survive = Duration::ZERO;
+    config
+}
+
+/// The outage is longer than the loss limit, and attempts to connect fail until the node returns,
+/// which no longer has the session.
 #[test]
 fn a_node_that_was_away_is_found_again() {
-    let (report, happened) = checked(&with(lasting(4_200), vec![outage(10, Some(3_500))]));
-    assert_eq!(report.hosts[0].failures, 8);
-    let (downs, ups) = (turns(&happened, false), turns(&happened, true));
-    assert!((800..=815).contains(&downs[0]), "{downs:?}: the loss limit");
-    assert!((3_500..4_100).contains(&ups[1]), "{ups:?}");
-    assert!(after(&happened, ups[1]) > 60);
+    let outages = vec![outage(10, Some(3_500))];
+    for survives in [false, true] {
+        let config = if survives { with } else { frail };
+        let (report, happened) = checked(&config(slow(5_200), outages.clone()));
+        assert_eq!(report.hosts[0].failures, 8);
+        let (downs, ups) = (turns(&happened, false), turns(&happened, true));
+        let down = if survives { 3_500..4_200 } else { 800..816 };
+        assert!(down.contains(&downs[0]), "{downs:?}: the loss limit, or the node's return");
+        assert!((3_500..4_500).contains(&ups[1]), "{ups:?}");
+        assert!(after(&happened, ups[1]) > 60);
+    }
 }
 
 #[test]
@@ -115,10 +133,8 @@ fn repeated_outages_are_survived() {
 /// The cable is repaired after the loss limit. The drive kept its power and is reset.
 #[test]
 fn a_cut_that_outlasts_the_loss_limit_is_mended() {
-    let mut config = with(lasting(1_100), Vec::new());
-    for faults in &mut config.network.cables[0].faults {
-        faults.cuts = vec![(ms(10), ms(1_000))];
-    }
+    let mut config = frail(lasting(1_100), Vec::new());
+    cut(&mut config, &[(10, 1_000)]);
     let (report, happened) = checked(&config);
     assert_eq!(report.hosts[0].failures, 8);
     let ups = turns(&happened, true);
@@ -126,14 +142,64 @@ fn a_cut_that_outlasts_the_loss_limit_is_mended() {
     assert!(after(&happened, ups[1]) > 60);
 }
 
+/// Cuts the cable for these times, in ms.
+fn cut(config: &mut Config, cuts: &[(u64, u64)]) {
+    for faults in &mut config.network.cables[0].faults {
+        faults.cuts = cuts.iter().map(|(from, until)| (ms(*from), ms(*until))).collect();
+    }
+}
+
+/// Over TCP and raw Ethernet, with commands of both directions under way.
+#[test]
+fn cuts_within_the_survival_cost_no_command() {
+    for is_raw in [false, true] {
+        let mut config = with(slow(13_500), Vec::new());
+        if is_raw {
+            switch(&mut config).ports[0].transport = raw([0, 1], "none");
+            switch(&mut config).max_payload = 1024;
+        }
+        cut(&mut config, &[(10, 1_000), (1_500, 1_600), (3_000, 11_000)]);
+        let (report, happened) = checked(&config);
+        let host = &report.hosts[0];
+        assert_eq!((host.failures, turns(&happened, false)), (0, vec![]), "raw: {is_raw}");
+        // The cut of 100 ms is below the loss limit.
+        let of_host =
+            happened.interruptions.iter().filter(|(_, at, _)| *at == Point::TunnelHost(0));
+        let resumed: Vec<(u64, bool)> =
+            of_host.map(|(at, _, resumed)| (at.as_ns() / 1_000_000, *resumed)).collect();
+        assert!(
+            matches!(
+                resumed[..],
+                [(_, false), (1_000..1_300, true), (_, false), (11_000..13_100, true)]
+            ),
+            "{resumed:?}"
+        );
+        assert!(after(&happened, 13_100) > 60 && host.verified > 100, "{}", host.verified);
+    }
+}
+
+/// A cut that lasts longer than the survival.
+#[test]
+fn a_session_that_was_given_up_begins_again() {
+    let mut config = with(slow(3_500), Vec::new());
+    switch(&mut config).survive = Duration::from_ms(500);
+    cut(&mut config, &[(10, 2_500)]);
+    let (report, happened) = checked(&config);
+    assert_eq!(report.hosts[0].failures, 8);
+    let (downs, ups) = (turns(&happened, false), turns(&happened, true));
+    assert!((1_300..1_320).contains(&downs[0]), "{downs:?}: 0.8 s of silence, 0.5 s of survival");
+    assert!(ups.len() == 2 && (2_500..4_600).contains(&ups[1]), "{ups:?}");
+    assert!(after(&happened, ups[1]) > 60);
+}
+
 #[test]
 fn a_node_that_never_comes_back_is_named() {
-    let mut config = with(lasting(5_000), vec![outage(10, None)]);
+    let mut config = frail(lasting(5_000), vec![outage(10, None)]);
     config.limits.time = ms(4_000);
     let error = World::new(&config).and_then(|mut world| world.run()).expect_err("it is gone");
     assert!(matches!(error, Error::DriveLost { host: 0, drive: 0, .. }), "{error}");
     // A workload that ends by its time finishes without the drive.
-    let report = run(&with(lasting(100), vec![outage(10, None)]));
+    let report = run(&frail(lasting(100), vec![outage(10, None)]));
     assert_eq!(report.hosts[0].failures, 8);
 }
 

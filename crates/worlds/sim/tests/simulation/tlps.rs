@@ -54,8 +54,8 @@ impl Observer for Watch {
         self.0.borrow_mut().commands.push(*record);
     }
 
-    fn link(&mut self, _: Instant, _: Point, up: bool) {
-        assert!(up, "no link goes down");
+    fn link(&mut self, _: Instant, _: Point, change: LinkChange) {
+        assert_eq!(change, LinkChange::Up);
         self.0.borrow_mut().up += 1;
     }
 

@@ -3,7 +3,7 @@
 pub use sim::drive::{DriveConfig, Timing};
 pub use sim::ethernet::cable::Faults;
 pub use sim::ethernet::{Rate, bridge};
-pub use sim::measure::{CommandRecord, Observer, Op, Point, Stage};
+pub use sim::measure::{CommandRecord, LinkChange, Observer, Op, Point, Stage};
 pub use sim::network::NetworkConfig;
 pub use sim::workload::{Fio, Rw, Workload};
 pub use sim::world::{Attached, Error, Outage, Report, SwitchConfig};
@@ -187,7 +187,10 @@ pub fn check_errors(world: &World) {
 /// Links that came up or went down, and commands that ended.
 #[derive(Debug, Default)]
 pub struct Happened {
+    /// Links that came up or went down.
     pub links: Vec<(Instant, Point, bool)>,
+    /// Links that were interrupted (`false`) or went on (`true`).
+    pub interruptions: Vec<(Instant, Point, bool)>,
     pub commands: Vec<CommandRecord>,
 }
 
@@ -195,8 +198,15 @@ pub struct Happened {
 pub struct Recorder(pub Rc<RefCell<Happened>>);
 
 impl Observer for Recorder {
-    fn link(&mut self, at: Instant, point: Point, up: bool) {
-        self.0.borrow_mut().links.push((at, point, up));
+    fn link(&mut self, at: Instant, point: Point, change: LinkChange) {
+        let happened = &mut *self.0.borrow_mut();
+        let (list, good) = match change {
+            LinkChange::Up => (&mut happened.links, true),
+            LinkChange::Down => (&mut happened.links, false),
+            LinkChange::Interrupted => (&mut happened.interruptions, false),
+            LinkChange::Resumed => (&mut happened.interruptions, true),
+        };
+        list.push((at, point, good));
     }
 
     fn command(&mut self, record: &CommandRecord) {

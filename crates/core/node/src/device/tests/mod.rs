@@ -111,7 +111,11 @@ impl Shell {
             gone: false,
         };
         self.peers.insert(path, peer);
-        self.node.handle(self.now, path, path::Input::Accepted { signals_close, rights });
+        self.node.handle(
+            self.now,
+            path,
+            path::Input::Accepted { signals_close, rights, peer: None },
+        );
         path
     }
 
@@ -154,13 +158,11 @@ impl Shell {
             let open = !peer.gone && peer.closed.is_none();
             peer.tunnel.handle(self.now, tunnel::Input::CanTransmit { bytes: 1 << 20 });
             loop {
-                let mut frames = BytesMut::new();
-                let output = peer.tunnel.poll(self.now, &mut frames);
-                match output {
+                match peer.tunnel.poll(self.now) {
                     tunnel::Output::Timeout(_) => break,
-                    tunnel::Output::Transmit(_) if open => {
+                    tunnel::Output::Transmit(bytes) if open => {
                         any = true;
-                        let input = path::Input::Received(frames.freeze());
+                        let input = path::Input::Received(bytes);
                         self.node.handle(self.now, *path, input);
                     }
                     tunnel::Output::Transmit(_) => {}

@@ -42,7 +42,8 @@ fn a_move_disconnects_a_host_of_another_group() {
     shell.rejected(waits, Reject::Group(Some((1, 2))));
     let answer = Moved { status, host: HostAfter::Disconnected, awaited: true, from: 1, to: 2 };
     assert_eq!(moved(&mut shell, by, 2), answer);
-    let expected = [Event::Moved { by, group: 2, answer }, Event::HostDown(host, Cause::Moved)];
+    let expected =
+        [Event::Moved { by, group: 2, answer }, Event::HostDown(Some(host), Cause::Moved)];
     assert_eq!(shell.events(), expected);
     assert_eq!(shell.peer(host).last(), Some(&tunnel::Output::Down(Cause::Goodbye)));
     assert_eq!(shell.peer(host).closed, Some(true));

@@ -56,6 +56,10 @@ fn observe(condition: Condition, access: Access) -> Outcome {
     world.settle();
     let replied = !matches!(access, Access::BarWrite | Access::Msix);
     assert_eq!(world.replies.len(), usize::from(replied), "{access:?}: one answer");
+    // The slot passes it on, and the link below holds it.
+    if condition == Condition::Interrupted && outcome != Outcome::Remembered {
+        return Outcome::Held;
+    }
     outcome
 }
 
@@ -88,6 +92,7 @@ fn the_document_has_the_table() {
     let row = |access: Access| {
         let outcomes = CONDITIONS.map(|condition| match condition.outcome(access) {
             Outcome::Passes => "passes",
+            Outcome::Held => "held",
             Outcome::Waits => "waits",
             Outcome::AllOnes => "all ones",
             Outcome::Dropped => "dropped",
@@ -108,7 +113,8 @@ fn the_document_has_the_table() {
         };
         format!("| {name} | {} |", outcomes.join(" | "))
     };
-    let head = "| access | attached | preparing | link down | new contents | detached |";
+    let head =
+        "| access | attached | interrupted | preparing | link down | new contents | detached |";
     let document = include_str!("../../../../../../docs/architecture.md");
     let mut lines = document.lines().skip_while(|line| *line != head).skip(2);
     let accesses = [

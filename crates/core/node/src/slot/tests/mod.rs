@@ -133,8 +133,9 @@ struct World {
 const OWNER: u32 = 9;
 
 /// In the order of the table.
-const CONDITIONS: [Condition; 5] = [
+const CONDITIONS: [Condition; 6] = [
     Condition::Attached,
+    Condition::Interrupted,
     Condition::Preparing,
     Condition::LinkDown,
     Condition::NewContents,
@@ -279,6 +280,7 @@ impl World {
         let mut world = Self::new();
         match condition {
             Condition::Attached => {}
+            Condition::Interrupted => world.slot.set_interrupted(true),
             Condition::Preparing => {
                 world.lose();
                 world.find(SAME);

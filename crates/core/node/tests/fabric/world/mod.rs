@@ -137,7 +137,10 @@ impl Fabric {
         self.paths += 1;
         self.nodes[index].move_to(self.now, group);
         self.upper(index, Input::Connected);
-        self.lower(index, Input::Accepted { signals_close: true, rights: node::Rights::ALL });
+        self.lower(
+            index,
+            Input::Accepted { signals_close: true, rights: node::Rights::ALL, peer: None },
+        );
         true
     }
 

@@ -102,7 +102,7 @@ fn an_answer_to_no_reset_closes_the_link() {
     for number in [3, 0, u32::MAX] {
         let mut host = after_two_resets();
         host.handle(Instant::ZERO, Input::Received(frame(Control::ResetDone(number))));
-        let output = host.poll(Instant::ZERO, &mut BytesMut::new());
+        let output = host.poll(Instant::ZERO);
         assert!(matches!(output, Output::Down(Cause::Violation(_))), "{number}: {output:?}");
     }
 }

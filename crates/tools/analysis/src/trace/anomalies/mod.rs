@@ -172,6 +172,10 @@ impl Anomalies {
             Finding::Link(tap, LinkState::Connected, _) => {
                 self.down.remove(tap);
             }
+            Finding::Link(_, LinkState::Returned, _) => {}
+            Finding::Link(tap, LinkState::Interrupted(why), _) => {
+                self.add("link interrupted", 1, &format!("{tap}: {why}"));
+            }
             Finding::Link(tap, LinkState::Down(why), at) => {
                 self.last.0 = *at;
                 self.down.insert(*tap);

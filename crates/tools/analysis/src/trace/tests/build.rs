@@ -81,7 +81,8 @@ impl File {
 pub fn hello(role: Role, instance: u64) -> Vec<u8> {
     let credits = [Grant { headers: 64, data: 1024 }; 3];
     let version = wire::frame::VERSION;
-    let hello = Hello { version, role, max_payload: 256, group: 0, instance, push: 0, credits };
+    let (max_payload, group, push, session) = (256, 0, 0, None);
+    let hello = Hello { version, role, max_payload, group, instance, push, session, credits };
     let mut payload = Vec::new();
     Control::Hello(hello).encode(&mut payload);
     payload

@@ -4,7 +4,7 @@ use super::acks::{Acks, Wait};
 use super::{Assumptions, CompletionTimeout, NEVER, Row};
 use analysis::commands::{Analyser, AnalyserSettings, Direction, Event as Found};
 use sim::Config;
-use sim::measure::{CommandRecord, Observer, Point};
+use sim::measure::{CommandRecord, LinkChange, Observer, Point};
 use sim::world::{Attached, HostConfig};
 use std::collections::BTreeMap;
 use wire::tlp::{Packet, Tlp};
@@ -253,15 +253,16 @@ impl Observer for Waits {
         }
     }
 
-    fn link(&mut self, at: Instant, point: Point, up: bool) {
-        if !up {
-            let dead = &mut self.dead;
-            self.acks.lost(at, point, |wait| never(dead, wait));
-            if let Point::TunnelDevice(link) = point {
-                self.reset(at, link);
-            }
+    fn link(&mut self, at: Instant, point: Point, change: LinkChange) {
+        if matches!(change, LinkChange::Up | LinkChange::Resumed) {
+            return;
         }
-        if !up && let Some(since) = self.heard.remove(&point) {
+        let dead = &mut self.dead;
+        self.acks.lost(at, point, |wait| never(dead, wait));
+        if let (Point::TunnelDevice(link), LinkChange::Down) = (point, change) {
+            self.reset(at, link);
+        }
+        if let Some(since) = self.heard.remove(&point) {
             self.silence.add(since, at, || format!("{}, which is lost", end(point)));
         }
     }
