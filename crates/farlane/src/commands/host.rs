@@ -62,7 +62,7 @@ pub struct Args {
     #[arg(long)]
     hot_plug: bool,
     /// Time to wait for the nodes at the start, such as 500ms. A number alone is in seconds
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::seconds)]
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = span::seconds)]
     wait: Duration,
     /// The time after which a guest gives up a command (nvme_core.io_timeout of Linux). It must be
     /// at least 3 s longer than --survive

@@ -120,6 +120,7 @@ fn cut_cable_loses_the_link_and_its_return_continues_the_workload() {
     }
     let folder = scratch("live-cut");
     let plan = BRIDGED.replace("host.deadline = \"10s\"\n", "");
+    let plan = format!("link.survive = \"0ns\"\n{plan}");
     let plan = plan.replace("b = \"store\"\n", "b = \"store\"\ncuts = [\"100ms..1200ms\"]\n");
     let plan = plan
         .replace("size = \"512KiB\"", "size = \"512KiB\"\nruntime = \"2s\"\ntime_based = \"on\"");
@@ -130,6 +131,11 @@ fn cut_cable_loses_the_link_and_its_return_continues_the_workload() {
     assert!(host["failures"].as_u64() > Some(0), "{host}");
     // The links are lost after 800 ms.
     assert!(live["latency_ns"]["max"].as_u64() > Some(400_000_000), "{live}");
+    // A session that survives costs no command.
+    let survives = ["live", &plan, "--local", "--verify", "--json", "--set", "link.survive=10s"];
+    let host = &document(&survives)["hosts"][0];
+    assert_eq!((&host["failures"], &host["mismatches"]), (&0.into(), &0.into()), "{host}");
+    assert!(host["latency_ns"]["max"].as_u64() > Some(400_000_000), "{host}");
     let output = run(&["live", &plan, "--local"]);
     let errors = String::from_utf8(output.stderr).unwrap();
     for part in ["cable switch to store cut", "cable switch to store repaired"] {
@@ -143,7 +149,8 @@ fn one_signal_ends_a_host_whose_drive_stays_lost() {
         return;
     }
     let folder = scratch("live-lost");
-    let plan = BRIDGED.replace("iodepth", "runtime = \"100s\"\ntime_based = \"on\"\niodepth");
+    let plan = format!("link.survive = \"0ns\"\n{BRIDGED}");
+    let plan = plan.replace("iodepth", "runtime = \"100s\"\ntime_based = \"on\"\niodepth");
     let plan = plan.replace("b = \"store\"\n", "b = \"store\"\ncuts = [\"100ms..\"]\n");
     let mut process = node(&["live", &written(&folder, &plan), "--local", "--json"]);
     process.line("cable switch to store cut");
@@ -213,8 +220,8 @@ fn drives_behind_a_lost_switch_node_come_back_together() {
         return;
     }
     let folder = scratch("live-switch-cut");
-    let plan = "machine = \"farlane\"\n[bridges.br]\n[nodes.far]\nswitch = \"middle\"\n\
-                [nodes.middle]\n[nodes.near]\n[drives.behind]\nnode = \"far\"\ncount = 2\n\
+    let plan = "machine = \"farlane\"\nlink.survive = \"0ns\"\n[bridges.br]\n[nodes.far]\n\
+                switch = \"middle\"\n[nodes.middle]\n[nodes.near]\n[drives.behind]\nnode = \"far\"\ncount = 2\n\
                 [drives.beside]\nnode = \"near\"\n[cables.h]\na = \"host\"\nb = \"br\"\n\
                 [cables.m]\na = \"middle\"\nb = \"br\"\ncuts = [\"100ms..1100ms\"]\n\
                 [cables.f]\na = \"far\"\nb = \"br\"\n[cables.n]\na = \"near\"\nb = \"br\"\n\

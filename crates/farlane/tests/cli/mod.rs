@@ -33,6 +33,7 @@ mod sandbox;
 mod sim;
 mod sim_tables;
 mod streams;
+mod survival;
 mod trace;
 mod trace_runs;
 mod trace_switch;

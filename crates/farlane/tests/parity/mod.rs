@@ -69,6 +69,7 @@ fn read(node: &str, path: &Path, records: &mut BTreeMap<String, Vec<String>>) {
         let text = match timed.record {
             // The worlds have different texts for the reason why a link is down.
             Record::Link { state: LinkState::Down(_), .. } => "down".into(),
+            Record::Link { state: LinkState::Interrupted(_), .. } => "interrupted".into(),
             Record::Tlp { bytes, hash, .. } => format!("{:?} {bytes:02x?} {hash:x?}", class(bytes)),
             record => format!("{record:02x?}"),
         };

@@ -112,6 +112,6 @@ pub fn tunnel(role: Role, push: Mode) -> tunnel::Settings {
         (_, Mode::Off) => (1 << 32, 0),
         (_, Mode::Entries | Mode::All) => (1 << 32, switch::push_store::CAPACITY),
     };
-    let max_payload = MAX_PAYLOAD as u16;
-    tunnel::Settings { max_payload, push: keeps, ..tunnel::Settings::new(role, instance) }
+    let (max_payload, survive) = (MAX_PAYLOAD as u16, Duration::from_ms(10_000));
+    tunnel::Settings { max_payload, survive, push: keeps, ..tunnel::Settings::new(role, instance) }
 }

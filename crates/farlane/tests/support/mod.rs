@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod client;
+pub mod cutter;
 pub mod drive;
 pub mod folder;
 pub mod huge;

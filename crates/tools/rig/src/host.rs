@@ -138,11 +138,13 @@ impl Links for live::NvmeDrive {
 
 /// Returns the settings of the drivers of a host's drives.
 fn driver_settings(host: &HostConfig) -> initiator::Settings {
+    let standard = initiator::Settings::default();
     initiator::Settings {
+        timeout: standard.timeout + host.outage(),
         io_queues: host.workload.queues(),
         entries: host.workload.entries().max(FILL.1 as u16 + 1),
         interrupts: matches!(host.software.completions, CompletionMode::Interrupt { .. }),
-        ..initiator::Settings::default()
+        ..standard
     }
 }
 

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use wire::{Duration, Instant};
 
-/// Default time limit for links.
-pub const PATIENCE: Duration = Duration::from_ms(10_000);
+/// Default time limit for links: longer than a device node waits for its former host (12 s).
+pub const PATIENCE: Duration = Duration::from_ms(15_000);
 
 /// Links for which the node does not wait, and the function that reports each of them.
 struct Absent {

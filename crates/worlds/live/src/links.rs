@@ -108,10 +108,8 @@ impl Links {
     }
 
     /// Records the links with `tracer`.
-    #[must_use]
-    pub fn traced(mut self, tracer: Tracer) -> Self {
+    pub fn trace(&mut self, tracer: Tracer) {
         self.tracer = tracer;
-        self
     }
 
     /// The tracer.

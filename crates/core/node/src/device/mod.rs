@@ -40,8 +40,13 @@ pub enum Output {
         /// Goodbye.
         linger: bool,
     },
-    /// This path carries the link from now on.
-    Linked(PathId),
+    /// This path carries the link from now on, with a new session or the former one.
+    Linked {
+        /// The path.
+        path: PathId,
+        /// Whether the session of the former path goes on.
+        goes_on: bool,
+    },
     /// Report this to the user.
     Event(Event),
     /// Nothing more now; poll after the next input (also room), or at this time.
@@ -370,10 +375,11 @@ impl<F: Function> DeviceNode<F> {
     /// Accepts a host, or the next path of the present host.
     fn attach(&mut self, now: Instant, chosen: AcceptedHost) {
         let AcceptedHost { path, greeting, group, room, peer } = chosen;
+        let goes_on = self.downstream.tunnel.is_interrupted();
         self.downstream.handle(now, Input::Connected);
         self.downstream.handle(now, Input::Received(greeting));
         self.host = Some(Host { path: Some(path), peer, group, room, end: None });
-        self.outputs.push_back(Output::Linked(path));
+        self.outputs.push_back(Output::Linked { path, goes_on });
     }
 
     /// The answer to a probe that may not move the device.

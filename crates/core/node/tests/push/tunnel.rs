@@ -161,7 +161,7 @@ impl TunnelSetup {
                     device::Output::Transmit { bytes, .. } => {
                         self.host.below_mut().handle_link(NOW, 0, path::Input::Received(bytes));
                     }
-                    device::Output::Linked(_) | device::Output::Event(_) => {}
+                    device::Output::Linked { .. } | device::Output::Event(_) => {}
                     output => panic!("{output:?}"),
                 }
                 moved = true;

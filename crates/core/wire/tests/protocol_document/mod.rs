@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use wire::frame::{
     Control, Grant, HEADER, Header, Hello, HostAfter, Kind, MAX_ENTRIES, MAX_HELLO, MoveStatus,
-    Moved, Reject, Role,
+    Moved, Reject, Role, Survival,
 };
 use wire::raw::{self, Bitmap, Body, Offer, Reason, Sequence};
 use wire::tlp::Tlp;
@@ -41,6 +41,14 @@ fn hello() -> Control {
         session: None,
         credits: grants([(1024, 65_536), (1024, 1024), (1, u32::MAX)]),
     })
+}
+
+/// A Hello of a session, which begins or expects this frame.
+fn hello_of_session(role: Role, expected: Option<u32>) -> Control {
+    let Control::Hello(hello) = hello() else { unreachable!("it is one") };
+    let id = if role == Role::Host { 0xa0a1_a2a3_a4a5_a6a7_a8a9_aaab_0000_0001 } else { 0 };
+    let session = Some(Survival { id, survive_ms: 10_000, expected });
+    Control::Hello(Hello { role, group: 0, session, ..hello })
 }
 
 /// The answer of a device that stores 1 MiB of pushed bytes.
@@ -88,6 +96,9 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
         ("hello", control(hello(), 0)),
         ("hello-of-device", control(hello_of_device(), 0)),
         ("hello-with-entries", hello_with_entries()),
+        ("hello-that-begins", control(hello_of_session(Role::Host, None), 0)),
+        ("hello-that-goes-on", control(hello_of_session(Role::Host, Some(7)), 7)),
+        ("hello-of-device-that-goes-on", control(hello_of_session(Role::Device, Some(9)), 9)),
         ("reject", reject(Reject::Busy)),
         ("reject-version", reject(Reject::Version)),
         ("reject-entry", reject(Reject::UnknownEntry(9))),

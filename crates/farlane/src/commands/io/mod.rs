@@ -77,7 +77,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span::seconds)]
     reconnect: Duration,
     /// Time to wait for the node at the start, such as 500ms. A number alone is in seconds
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::seconds)]
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = span::seconds)]
     wait: Duration,
     /// Group of this host, 0 to 65535. A device of another group refuses this host; devices of
     /// group 0 accept any host

@@ -70,6 +70,8 @@ impl Session {
     ) -> Result<Self, Failure> {
         let clock = others.first().map_or_else(Clock::start, |other| other.machine.clock());
         let mut settings = queues(request);
+        // Commands wait while a link is interrupted.
+        settings.timeout = settings.timeout + options.node.survive;
         let ram = memory(request, settings)?;
         let (machine, tracer, peer) = match target {
             LoadTarget::Node { peer, .. } => {

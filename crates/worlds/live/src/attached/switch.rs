@@ -27,7 +27,7 @@ impl Switch {
     /// Records the links with `tracer`.
     #[must_use]
     pub fn traced(mut self, tracer: Tracer) -> Self {
-        self.links = self.links.traced(tracer);
+        self.links.trace(tracer);
         self
     }
 
@@ -54,6 +54,13 @@ impl Switch {
     /// As [`Upstream::hold`].
     pub fn hold(&mut self, port: usize, held: bool) {
         self.node.hold(port, held);
+    }
+}
+
+/// Tells the far sides that this node ends, also after an error: otherwise they wait for it.
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.links.close(&mut self.node);
     }
 }
 

@@ -467,8 +467,8 @@ impl<A: Attached> DeviceNode<A> {
                         closed.carrier.linger();
                     }
                 }
-                Output::Linked(path) => {
-                    self.tracer.connected(Tap::UPLINK, self.node.tunnel().is_interrupted());
+                Output::Linked { path, goes_on } => {
+                    self.tracer.connected(Tap::UPLINK, goes_on);
                     self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
                     let index = self.index(path);
                     let Path { carrier, watched, .. } = &mut self.paths[index];

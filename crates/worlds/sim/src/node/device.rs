@@ -313,7 +313,7 @@ impl DeviceNode {
                     self.update_room(at, env, context);
                 }
                 Output::Close { path, .. } => self.close(path, env, context),
-                Output::Linked(path) => {
+                Output::Linked { path, .. } => {
                     let (at, point) = (self.place(path), Point::TunnelDevice(self.number()));
                     for bytes in std::mem::take(&mut self.paths[at].unobserved) {
                         context.observe_stream(point, false, &bytes);

@@ -141,6 +141,7 @@ impl HostNode {
     ) -> Self {
         let bus = Bus::new();
         let ram = Rc::new(RefCell::new(Ram::new(config.memory_at, config.memory)));
+        let driver = initiator::Settings::default();
         let bring_up = BringUp {
             bus: bus.clone(),
             ram: ram.clone(),
@@ -154,7 +155,8 @@ impl HostNode {
             driver: initiator::Settings {
                 io_queues: workload.queues(),
                 entries: workload.entries(),
-                ..initiator::Settings::default()
+                timeout: driver.timeout + outage,
+                ..driver
             },
         };
         let software = Software::new(bring_up, (software, workload), rng, patterns);

@@ -3,6 +3,7 @@
 mod hosts;
 mod pending_connections;
 mod random;
+mod sessions;
 
 use super::*;
 use crate::Rights;
@@ -98,8 +99,18 @@ impl Shell {
 
     /// As [`connect`](Self::connect), with these rights.
     fn connect_with(&mut self, rights: Rights, settings: Settings, signals_close: bool) -> PathId {
+        self.accept(Tunnel::new(settings), rights, signals_close, None)
+    }
+
+    /// A path to a peer with this end of the link and this name.
+    fn accept(
+        &mut self,
+        mut tunnel: Tunnel,
+        rights: Rights,
+        signals_close: bool,
+        name: Option<&str>,
+    ) -> PathId {
         let path = PathId(self.peers.len() as u64);
-        let mut tunnel = Tunnel::new(settings);
         tunnel.handle(self.now, tunnel::Input::Connected);
         let peer = Peer {
             tunnel,
@@ -111,11 +122,8 @@ impl Shell {
             gone: false,
         };
         self.peers.insert(path, peer);
-        self.node.handle(
-            self.now,
-            path,
-            path::Input::Accepted { signals_close, rights, peer: None },
-        );
+        let peer = name.map(Into::into);
+        self.node.handle(self.now, path, path::Input::Accepted { signals_close, rights, peer });
         path
     }
 
@@ -197,7 +205,7 @@ impl Shell {
                     let peer = self.peer(path);
                     assert_eq!(peer.closed.replace(linger), None, "closed twice");
                 }
-                Output::Linked(path) => {
+                Output::Linked { path, .. } => {
                     assert_eq!(self.node.link(), Some(path));
                     self.linked.push(path);
                 }
