@@ -5,6 +5,7 @@
 
 mod buffers;
 mod capture;
+mod cuts;
 mod drive;
 mod guest;
 mod lab;

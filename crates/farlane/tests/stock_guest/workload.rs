@@ -49,6 +49,16 @@ pub fn load(drive: u32) -> Script {
     script!("load").argument(namespace(drive))
 }
 
+/// Starts verified reads and writes.
+pub fn verifying(drive: u32) -> Script {
+    script!("verifying").argument(namespace(drive))
+}
+
+/// Ends [`verifying`], and checks that neither it nor the driver had an error.
+pub fn verified() -> Script {
+    script!("verified")
+}
+
 /// Waits until the load has commands that the drive has not completed.
 pub fn waiting(drive: u32) -> Script {
     script!("waiting").argument(namespace(drive))
