@@ -39,9 +39,8 @@ pub struct NodeArgs {
     /// of TCP, IP and Ethernet do not count
     #[arg(long, value_name = "RATE")]
     pub rate_limit: Option<Rate>,
-    /// How long a link stays up without a connection: its PCIe traffic waits, and goes on over the
-    /// next connection. 0: a lost connection takes the link down. The shorter time of both ends
-    /// counts. A number alone is in seconds
+    /// How long a link stays up without a connection and then goes on over the next one; 0: not at
+    /// all. The shorter time of both ends counts. A number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = survive)]
     pub survive: Duration,
     /// Priority of packets that links send, 0 to 7 (SO_PRIORITY); 7 needs CAP_NET_ADMIN

@@ -38,11 +38,14 @@ fn goes_on_at_once(name: &str, with: impl FnOnce(Builder) -> Builder, stops: &[(
     for (name, orderly) in stops {
         if *orderly {
             device.stop();
+            host.process.line("link down");
+            device = Node::device_at(address, &folder, name, &[&namespace], &[]);
         } else {
             device.process.kill();
+            host.process.line("link interrupted");
+            device = Node::device_at(address, &folder, name, &[&namespace], &[]);
+            host.process.line("link down");
         }
-        host.process.line("link down");
-        device = Node::device_at(address, &folder, name, &[&namespace], &[]);
         host.process.line("attached again");
         let output = guest.run(&workload::stalled(0, AT_ONCE));
         println!("{name}: reads go on {} ms after the drive", output.elapsed.as_millis());

@@ -422,8 +422,8 @@ impl HostNode {
                     self.set_interrupted(port, true);
                 }
                 LinkEvent::Resumed(port) => {
-                    let since = self.interrupted[port].take().unwrap_or(now);
-                    emit(HostEvent::LinkResumed(port, now - since));
+                    let since = self.interrupted[port].take();
+                    emit(HostEvent::LinkResumed(port, now - since.unwrap_or(now)));
                     self.set_interrupted(port, false);
                 }
                 LinkEvent::Up(port, _) => {
@@ -448,22 +448,18 @@ impl HostNode {
         }
     }
 
-    /// Ends interrupted sessions that delay a reset for too long. The VMM gets its answer in time,
-    /// and until then the device must not write to the guest's memory any more. Returns when to
-    /// call again.
+    /// Ends interrupted sessions that delay a reset for too long: when the VMM gets its answer, the
+    /// device must not write to its memory any more. Returns when to call again.
     fn end_sessions_for_resets(&mut self, now: Instant) -> Option<Instant> {
         let mut next = None;
         for endpoint in &self.endpoints {
-            let Some(at) = endpoint.resets_since.map(|since| since + RESET_PATIENCE) else {
-                continue;
-            };
-            if self.interrupted[endpoint.port].is_none() {
-                continue;
-            }
-            if at > now {
-                next = earliest([next, Some(at)]);
-            } else {
-                self.machine.attached_mut().take_down(endpoint.port, Cause::GuestReset);
+            let waits = endpoint.resets_since.filter(|_| self.interrupted[endpoint.port].is_some());
+            match waits.map(|since| since + RESET_PATIENCE) {
+                Some(at) if at > now => next = earliest([next, Some(at)]),
+                Some(_) => {
+                    self.machine.attached_mut().take_down(endpoint.port, Cause::GuestReset);
+                }
+                None => {}
             }
         }
         next
