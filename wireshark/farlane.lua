@@ -87,6 +87,7 @@ local taps = {}
 function farlane.init()
     taps = {}
     connection.forget()
+    tunnel.forget()
 end
 
 local function endpoint(address, port) return tostring(address) .. "|" .. tostring(port) end

@@ -42,9 +42,9 @@ return function(names, bytes)
     local function starts(s, raw, at)
         if not stream.plausible(raw, at) then return false end
         local length, kind = u16(raw, at), raw:byte(at + 3)
-        if s.sequence and (u32(raw, at + 4) - s.sequence) % 4294967296 >= 65536 then return false end
         if kind == 1 or kind == 2 then return raw:sub(at + HEADER + 1, at + HEADER + 4) == stream.MAGIC:sub(1, 4) end
         if kind ~= 0 then return stream.lengths[kind] == length end
+        if s.sequence and (u32(raw, at + 4) - s.sequence) % 4294967296 >= 65536 then return false end
         if length < 12 or length % 4 ~= 0 or #raw - at < HEADER + 4 then return false end
         local fmt_type, dw = raw:byte(at + HEADER + 1), u16(raw, at + HEADER + 2) % 1024
         local header = math.floor(fmt_type / 32) % 2 == 1 and 16 or 12

@@ -9,12 +9,16 @@ return function(names, stream, follow, tlp, nvme)
     local roles = { "host", "device", "probe" }
     local reasons = { "the versions differ", "another host uses this device", "the role does not fit",
         "the device belongs to another group", "an entry that the device does not know is required",
-        "an entry that the device requires is missing" }
+        "an entry that the device requires is missing", "the key gives no right for this role and group",
+        "the device does not know the session", "another host's session is interrupted" }
     local statuses = { [0] = "done", "refused, the node was given no group",
         "refused, a switch node cannot be moved" }
     local hosts = { [0] = "none", "goes on", "disconnected" }
-    -- Entries of a Hello: name, and length of the value.
-    local entries = { { "group", 2 }, { "push", 4 } }
+    -- Entries of a Hello: name, and lengths of the value.
+    local entries = {
+        { name = "group", [2] = true }, { name = "push", [4] = true },
+        { name = "session", [4] = true, [8] = true, [20] = true, [24] = true },
+    }
     local FIXED = 48
 
     local u8, u16, u32 = ProtoField.uint8, ProtoField.uint16, ProtoField.uint32
@@ -115,19 +119,23 @@ return function(names, stream, follow, tlp, nvme)
             if length > tvb:len() - at - 4 then return "an entry ends beyond the frame", texts end
             local number = kind % 0x8000
             local known = entries[number]
-            local text = known and known[1] or "entry " .. number .. (kind >= 0x8000 and ", required" or "")
+            local text = known and known.name or "entry " .. number .. (kind >= 0x8000 and ", required" or "")
             local branch = tree:add(f.entry, tvb(at, 4 + length))
             branch:set_text("Entry: " .. text)
             branch:add(f.entry_number, tvb(at, 2))
             branch:add(f.required, tvb(at, 2))
             branch:add(f.entry_length, tvb(at + 2, 2))
             if number <= last then return "an entry's number is not above the one before", texts end
-            if known and length ~= known[2] then return "an entry of another length", texts end
+            if known and not known[length] then return "an entry of another length", texts end
             if number == 1 then
                 branch:add(f.group, tvb(at + 4, 2))
                 text = "group " .. tvb(at + 4, 2):uint()
             elseif length > 0 then
                 branch:add(f.entry_value, tvb(at + 4, length))
+            end
+            if number == 3 then
+                local goes_on = length == 8 or length == 24
+                text = goes_on and "session goes on, expects " .. tvb(at + length, 4):uint() or "session begins"
             end
             texts = texts .. ", " .. text
             last, at = number, at + 4 + length
@@ -198,8 +206,36 @@ return function(names, stream, follow, tlp, nvme)
         other.echoes[number] = nil
     end
 
+    -- What a Hello says about its session: the name, and the frame that its sender expects.
+    local function session_of(tvb)
+        local at = HEADER + FIXED
+        while tvb:len() >= at + 4 do
+            local number, length = tvb(at, 2):uint() % 0x8000, tvb(at + 2, 2):uint()
+            if tvb:len() < at + 4 + length then return end
+            if number == 3 and entries[3][length] then
+                local name = length >= 20 and tvb(at + 4, 16):raw() or nil
+                return name, length % 16 == 8 and tvb(at + length, 4):uint() or nil
+            end
+            at = at + 4 + length
+        end
+    end
+
+    -- Links by the name of their session.
+    local sessions = {}
+    function tunnel.forget() sessions = {} end
+
+    -- A session that goes on has the numbers and the queues that it had.
+    local function follow_hello(c, way, tvb)
+        local name, expected = session_of(tvb)
+        local other = way == "down" and c.up or c.down
+        if expected then other.sequence = expected end
+        if name and expected then c.link = sessions[name] or c.link end
+        if name then sessions[name] = c.link end
+    end
+
     local function follow_control(c, way, frame, tvb, kind)
         if not fits(kind, tvb:len() - HEADER) then return end
+        if kind == 1 then follow_hello(c, way, tvb) end
         -- From a greeting on the sequence is known.
         if kind == 1 or kind == 2 then c[way].sequence = c[way].sequence or 0 end
         if kind == 5 or kind == 6 then follow_echo(c, way, frame, tvb, kind) end

@@ -1,8 +1,11 @@
 //! Links whose connections are cut under load.
 
+use crate::cli::keys::Keys;
 use crate::support::cutter::{Cutter, Path};
+use crate::support::isolated::isolated;
 use crate::support::program::{fails, farlane, is_wrong_usage, node, parsed, scratch};
 use crate::support::{ANY, BLOCK, Drive, HostNode, Node, Process, pattern};
+use live::net::Namespace;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -20,35 +23,106 @@ const CUTS: [(Path, u64); 10] = [
     (Path::Silent, 400),
 ];
 
-/// Runs verified reads and writes with `options` over a path that is cut again and again; returns
-/// the results.
-fn verified(name: &str, options: &[&str]) -> Value {
-    let folder = scratch(name);
-    let device = Node::device_at(ANY, &folder, "device", &["ram=64M"], &[]);
-    let cutter = Cutter::start(device.address());
+/// Runs verified reads and writes over a path to a node at `target` that is cut again and again;
+/// returns the results. `with` adds the options of the host.
+fn verified(
+    folder: &std::path::Path,
+    target: &str,
+    with: &dyn Fn(&[&str]) -> Vec<&'static str>,
+) -> Value {
+    let cutter = Cutter::start(target.parse().expect("an address"));
     let address = cutter.address().to_string();
-    let io = ["io", "--connect", &address, "--rw", "randrw", "--iodepth", "8"];
-    let more = ["--verify", "--destructive", "--yes", "--runtime", "10", "--time_based", "--json"];
-    let mut load =
-        Process::start(&mut farlane(&[&io[..], &more, options].concat()), "load", &folder);
+    let io = ["io", "--connect", &address, "--rw", "randrw", "--iodepth", "8", "--verify"];
+    let more = ["--destructive", "--yes", "--runtime", "10", "--time_based", "--json"];
+    let arguments = with(&[&io[..], &more].concat());
+    let mut load = Process::start(&mut farlane(&arguments), "load", folder);
     cutter.carries(1 << 20);
     for (path, ms) in CUTS {
         cutter.cut(path, Duration::from_millis(ms));
         cutter.carries(1 << 18);
     }
     assert!(load.wait().success(), "{}", load.stderr.text());
-    let log = device.process.stderr.text();
-    assert!(log.contains("resumed") && !log.contains("detached: the connection"), "{log}");
-    device.stop();
-    parsed(&load.stdout.text())
+    let result = parsed(&load.stdout.text());
+    let section = &result["sections"][0];
+    assert_eq!(section["outages"], Value::Array(vec![]), "{section}");
+    assert_eq!(section["mismatches"], 0, "{section}");
+    result
+}
+
+/// The arguments as they are.
+fn plain(arguments: &[&str]) -> Vec<&'static str> {
+    arguments.iter().map(|text| &*(*text).to_owned().leak()).collect()
+}
+
+/// Checks the log of the node behind the cuts.
+#[track_caller]
+fn resumed(log: &str) {
+    assert!(log.matches("resumed").count() >= 5, "{log}");
+    assert!(!log.contains("detached: the connection"), "{log}");
 }
 
 #[test]
 fn cuts_under_verified_load_cost_no_transfer() {
-    let result = verified("survival", &[]);
-    let section = &result["sections"][0];
-    assert_eq!(section["outages"], Value::Array(vec![]), "{section}");
-    assert_eq!(section["mismatches"], 0, "{section}");
+    let folder = scratch("survival");
+    let device = Node::device_at(ANY, &folder, "device", &["ram=64M"], &[]);
+    verified(&folder, &device.address().to_string(), &plain);
+    resumed(&device.process.stderr.text());
+    device.stop();
+}
+
+/// The switch node behind the cuts has a link of its own to the device node.
+#[test]
+fn cuts_in_front_of_a_switch_node_cost_no_transfer() {
+    let folder = scratch("survival-switch");
+    let device = Node::device_at(ANY, &folder, "device", &["ram=64M"], &[]);
+    let switch = Node::switch(&folder, "switch", device.address());
+    verified(&folder, &switch.address().to_string(), &plain);
+    resumed(&switch.process.stderr.text());
+    assert!(!device.process.stderr.text().contains("interrupted"), "its link was up");
+    switch.stop();
+    device.stop();
+}
+
+/// Each connection has its own TLS handshake.
+#[test]
+fn cuts_under_tls_cost_no_transfer() {
+    let keys = Keys::new("survival-tls", &["device", "host"]);
+    keys.peers("device", "host-a {host} use");
+    keys.peers("host", "store {device} serve");
+    let (mut device, address) = keys.device("device", &[]);
+    verified(&keys.folder, &address, &|arguments| keys.with("host", arguments));
+    resumed(&device.stderr.text());
+    assert!(device.interrupt().success());
+}
+
+/// The cable of a raw Ethernet link is pulled and plugged in.
+#[test]
+fn cuts_of_raw_ethernet_cost_no_transfer() {
+    isolated("cli::survival::cuts_of_raw_ethernet_cost_no_transfer", |home| {
+        let away = Namespace::new().unwrap();
+        home.cable("near0", &away, "far0").unwrap();
+        let folder = scratch("survival-raw");
+        let listen = ["device", "--listen", "raw:far0", "--insecure", "--namespace", "ram=16M"];
+        let device = away.enter(|| node(&listen)).unwrap();
+        let address = device.listens().replace("raw:far0,", "raw:near0,");
+        let io = ["io", "--connect", &address, "--insecure", "--rw", "randrw", "--verify"];
+        let more = ["--destructive", "--yes", "--runtime", "6", "--time_based", "--json"];
+        let mut load = Process::start(&mut farlane(&[&io[..], &more].concat()), "load", &folder);
+        device.line("attached");
+        for ms in [100, 1_300, 30] {
+            std::thread::sleep(Duration::from_millis(700));
+            home.run("ip link set near0 down").unwrap();
+            std::thread::sleep(Duration::from_millis(ms));
+            home.run("ip link set near0 up").unwrap();
+            device.line("resumed");
+        }
+        assert!(load.wait().success(), "{}", load.stderr.text());
+        let section = &parsed(&load.stdout.text())["sections"][0];
+        assert_eq!(
+            (&section["outages"], &section["mismatches"]),
+            (&Value::Array(vec![]), &0.into())
+        );
+    });
 }
 
 /// Nobody but the host goes on with its session, and another host waits until it is over.

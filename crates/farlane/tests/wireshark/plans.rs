@@ -100,7 +100,9 @@ fn complaints(statistics: &str) -> Vec<&str> {
         let probes = counted && line.contains("Unsupported Request");
         let number = line.split_whitespace().next().filter(|_| probes);
         let is_probe = number.is_some_and(|number| number.parse::<u32>().unwrap() % PROBES == 0);
-        if wrong && counted && !line.contains(" TCP  ") && !is_probe {
+        // A host whose drive has moved away tries again, and is rejected.
+        let rejects = line.contains("Turned down");
+        if wrong && counted && !line.contains(" TCP  ") && !is_probe && !rejects {
             found.push(line);
         }
     }

@@ -1,5 +1,6 @@
 //! A simulated wire, decoded from Ethernet to NVMe commands.
 
+use crate::support::program::{plan_of, succeeds, text};
 use crate::support::{Tshark, folder};
 use plan::simulate::limits::Assumptions;
 use plan::simulate::{OutputFiles, Outputs};
@@ -53,6 +54,28 @@ fn raw_frames_are_decoded() {
     }
     assert!(fields("_ws.expert || _ws.malformed", &["frame.number"]).is_empty());
     assert_eq!(reads(&fields("nvme_pcie.sqe.sqid == 1", &["nvme_pcie.sqe.opcode"])), READS);
+}
+
+/// The cable is cut in the middle of a transfer, and the session goes on over another connection.
+#[test]
+fn a_session_is_followed_over_its_connections() {
+    let folder = folder::kept("wireshark-cut");
+    let capture = text(&folder.join("cut.pcapng"));
+    let plan = plan_of("tcp");
+    let cut = "link.cuts=[\"5ms..1200ms\"]";
+    succeeds(&["sim", &plan, "--set", cut, "--pcapng", &capture]);
+    let tshark = Tshark::ready();
+    let capture = Path::new(&capture);
+    let fields = |filter: &str, fields: &[&str]| tshark.fields(capture, &["-2"], filter, fields);
+    for error in ["farlane.sequence_error", "farlane.acknowledged_error", "farlane.malformed"] {
+        assert_eq!(fields(error, &["frame.number"]).len(), 0, "{error}");
+    }
+    let goes_on = "_ws.col.info contains \"session goes on, expects\"";
+    assert_eq!(fields(goes_on, &["frame.number"]).len(), 2);
+    // The dissector knows the queues of the first connection.
+    let late = "tcp.stream == 1 && _ws.col.info contains \"SQE q1: NVMe Read\"";
+    let reads = fields(late, &["frame.number"]).len();
+    assert!(reads > 40, "{reads} entries after the cut");
 }
 
 #[test]

@@ -2,8 +2,12 @@
 
 use crate::fabric::world::{Fabric, Happened, Plan, RAM, Shape, bar, dma_with};
 use pcie::dma_test;
+use pcie::dma_test::driver;
 use pcie::enumerate;
 use stats::random::Random;
+use wire::Duration;
+
+const SURVIVE: Duration = Duration::from_ms(10_000);
 
 /// Copies random ranges of host memory and compares all of it.
 fn copies(fabric: &mut Fabric, bar: u64, seed: u64, rounds: usize) {
@@ -127,4 +131,46 @@ fn different_read_sizes_of_the_device_itself() {
         let node = fabric.ready().remove(0);
         copies(&mut fabric, bar(&node), 9, 10);
     }
+}
+
+/// A copy of 200 kB, whose link loses its connection after every few steps: at random places of
+/// reads, writes, completions and credits, in both directions.
+#[test]
+fn copies_survive_the_loss_of_connections() {
+    let mut resumed = 0;
+    for (seed, shape) in (1..=12).flat_map(|seed| [(seed, Shape::ROUGH), (seed, Shape::PLAIN)]) {
+        let plan = Plan { shape, seed, tunnel: |it| it.survive = SURVIVE, ..Plan::default() };
+        let mut fabric = plan.with_devices(2);
+        let settings = enumerate::Settings { outage: SURVIVE, ..Default::default() };
+        let hierarchy = fabric.enumerate_with(settings);
+        let nodes: Vec<_> = hierarchy.endpoints().into_iter().cloned().collect();
+        nodes.iter().for_each(|node| fabric.enable(node, 1));
+        let mut rng = Random::new(seed);
+        const LENGTH: usize = 200_000;
+        let data = rng.bytes(LENGTH);
+        fabric.memory(0, LENGTH).copy_from_slice(&data);
+        for (number, node) in nodes.iter().enumerate() {
+            let to = RAM + (1 + number as u64) * 400_000;
+            driver::start_copy(&fabric.bus, bar(node), RAM, to, LENGTH as u32);
+        }
+        let interrupts =
+            |fabric: &Fabric| fabric.count(|happened| matches!(happened, Happened::Interrupt(..)));
+        let (mut breaks, end) = (0, fabric.now + Duration::from_ms(60_000));
+        while interrupts(&fabric) < 2 {
+            for _ in 0..rng.below(8) {
+                assert!(fabric.step(end), "the copies end");
+            }
+            if breaks < 40 {
+                fabric.breaks(rng.below(2) as usize);
+                breaks += 1;
+            }
+        }
+        for number in 0..2 {
+            assert!(fabric.memory((1 + number) * 400_000, LENGTH) == data, "seed {seed}");
+        }
+        assert_eq!(fabric.count(|happened| matches!(happened, Happened::Down(..))), 0);
+        let counters = (0..2).map(|link| fabric.top().tunnel(link).counters());
+        resumed += counters.map(|counters| counters.resumed).sum::<u64>();
+    }
+    assert!(resumed > 150, "{resumed}");
 }

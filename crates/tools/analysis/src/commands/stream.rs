@@ -92,6 +92,8 @@ struct Side {
     greeted: bool,
     next_sequence: u32,
     acknowledged: u32,
+    /// In a session that goes on, the frame that this side's Hello expects next.
+    expects: Option<u32>,
 }
 
 /// Splits the streams of one connection into frames and TLPs. Stores at most one frame per
@@ -122,12 +124,13 @@ impl Decoder {
         mut sink: impl FnMut(Item),
     ) -> Result<(), DecodeError> {
         let (side, other) = match direction {
-            Direction::Down => (&mut self.down, &self.up),
-            Direction::Up => (&mut self.up, &self.down),
+            Direction::Down => (&mut self.down, &mut self.up),
+            Direction::Up => (&mut self.up, &mut self.down),
         };
         side.bytes.extend_from_slice(bytes);
-        let sent = other.next_sequence;
         loop {
+            other.next_sequence = side.expects.take().unwrap_or(other.next_sequence);
+            let sent = other.next_sequence;
             let offset = side.offset;
             let item = |sequence, payload| Item { at, direction, offset, sequence, payload };
             match side.next_frame(sent, &mut |sequence, payload| sink(item(sequence, payload))) {
@@ -170,6 +173,14 @@ impl Side {
     }
 
     fn frame(&mut self, header: Header, sent: u32, payload: Bytes, sink: Sink<'_>) -> Decoded {
+        if let Kind::Hello = header.kind
+            && let Control::Hello(hello) = Control::decode(header.kind, &payload)?
+            && let Some(expected) = hello.session.and_then(|session| session.expected)
+        {
+            (self.expects, self.acknowledged, self.greeted) = (Some(expected), expected, true);
+            sink(header.sequence, Payload::Control(Control::Hello(hello)));
+            return Ok(());
+        }
         let acknowledged = header.acknowledged;
         let ahead = acknowledged.wrapping_sub(self.acknowledged);
         if ahead > sent.wrapping_sub(self.acknowledged) {
