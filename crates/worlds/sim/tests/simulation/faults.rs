@@ -23,7 +23,7 @@ fn failed_accesses_fail_transfers_and_late_ones_take_longer() {
 /// Commands behind the lost completion are hidden, so all outstanding commands fail.
 #[test]
 fn a_lost_completion_makes_the_driver_reset_the_drive() {
-    let report = run(&faulty(&["lost-completion,at=10ms"], 8_000, 100));
+    let report = run(&faulty(&["lost-completion,at=10ms"], 18_000, 100));
     let host = &report.hosts[0];
     assert!((1..=4).contains(&host.failures), "{}", host.failures);
     assert_eq!(host.mismatches, 0);
