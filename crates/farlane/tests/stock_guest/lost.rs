@@ -61,7 +61,7 @@ fn remote_drive_returns_after_link_loss() {
     let addresses = [device.address(), place.address()];
     place.stop();
     // The second device node starts only when the guest runs.
-    let options = ["--trace", host_trace, "--hot-plug", "--wait", "500ms"];
+    let options = ["--trace", host_trace, "--hot-plug", "--wait", "500ms", "--survive", "0"];
     let mut host = HostNode::start(&folder, "host", &addresses, &options);
     let mut guest = Guest::builder("lost/guest")
         .kernel("nvme_core.io_timeout=5")

@@ -45,13 +45,13 @@ impl Replay {
     /// Keeps what was sent now.
     pub(super) fn keep(&mut self, kept: Kept) {
         debug_assert_eq!(self.sent, self.kept.len(), "new frames follow all older ones");
-        let merged = match (self.kept.back(), &kept) {
-            (Some(Kept::Control(_)), Kept::Control(_)) => self.kept.pop_back().is_some(),
-            _ => false,
-        };
+        if let (Some(last @ Kept::Control(_)), Kept::Control(_)) = (self.kept.back(), &kept) {
+            self.bytes -= bytes(last);
+            self.kept.pop_back();
+        }
         self.bytes += bytes(&kept);
         self.kept.push_back(kept);
-        self.sent += usize::from(!merged);
+        self.sent = self.kept.len();
     }
 
     /// Forgets the frames with numbers below `expected`, and what was sent before them.

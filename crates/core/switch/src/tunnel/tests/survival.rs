@@ -338,6 +338,24 @@ fn unacknowledged_frames_are_bounded() {
     assert!(matches!(host.poll(link.now), Output::Transmit(_)));
 }
 
+#[test]
+fn resets_without_tlps_keep_no_memory() {
+    let mut wire = Wire::new(surviving());
+    wire.settle();
+    for _ in 0..20_000 {
+        wire.link.ends[0].reset();
+        (0..2).for_each(|end| wire.carry(end, 100_000, usize::MAX));
+    }
+    wire.push(0, 64);
+    wire.carry(0, 100_000, usize::MAX);
+    wire.link.ends[1].handle(wire.link.now, Input::CanTransmit { bytes: 0 });
+    let mut received = 0;
+    while wire.link.ends[1].pop(Ready::ALL).is_some() {
+        received += 1;
+    }
+    assert_eq!((received, wire.resets), (1, 20_000));
+}
+
 fn framed_acknowledging(kind: Kind, acknowledged: u32) -> Bytes {
     Bytes::copy_from_slice(&Header { length: 0, kind, sequence: 0, acknowledged }.encode())
 }
