@@ -49,7 +49,11 @@ impl<F: Function, R: Rule> Downstream<F, R> {
             let output = self.tunnel.poll(now);
             match &output {
                 // The function goes on while the session is interrupted.
-                Output::Transmit(_) | Output::Interrupted(_) | Output::Resumed => return output,
+                Output::Transmit(..)
+                | Output::PathLost(..)
+                | Output::Resumed
+                | Output::Joined(_)
+                | Output::FailedOver(_) => return output,
                 Output::Timeout(at) => return Output::Timeout(earliest([*at, timer])),
                 // The device node handles probes on separate connections.
                 Output::EchoReply(_) | Output::Move(_) | Output::Moved(_) => continue,

@@ -39,7 +39,7 @@
 //!     from.handle(now, Input::CanTransmit { bytes: 65_536 });
 //!     loop {
 //!         match from.poll(now) {
-//!             Output::Transmit(bytes) => to.handle(now, Input::Received(bytes)),
+//!             Output::Transmit(_, bytes) => to.handle(now, Input::Received(bytes)),
 //!             Output::Timeout(_) => return,
 //!             _ => {}
 //!         }

@@ -10,6 +10,8 @@ pub struct Counters {
     pub connections: u64,
     /// Number of times the session went on over another connection.
     pub resumed: u64,
+    /// Number of times another path took over from the active one, which was silent or lost.
+    pub failovers: u64,
     /// Number of TLP frames sent again over another connection.
     pub frames_sent_again: u64,
     /// Number of TLP frames sent, each counted once.
@@ -33,6 +35,7 @@ impl Counters {
         Self {
             connections: self.connections - before.connections,
             resumed: self.resumed - before.resumed,
+            failovers: self.failovers - before.failovers,
             frames_sent_again: self.frames_sent_again - before.frames_sent_again,
             frames_sent: self.frames_sent - before.frames_sent,
             tlps_sent: self.tlps_sent - before.tlps_sent,
@@ -58,12 +61,16 @@ impl fmt::Display for Counters {
             self.bytes_received,
             self.connections
         )?;
-        match self.resumed {
-            0 => Ok(()),
-            resumed => {
-                write!(f, ", resumed: {resumed}, frames sent again: {}", self.frames_sent_again)
+        for (what, count) in [
+            (", resumed: ", self.resumed),
+            (", failovers: ", self.failovers),
+            (", frames sent again: ", self.frames_sent_again),
+        ] {
+            if count > 0 {
+                write!(f, "{what}{count}")?;
             }
         }
+        Ok(())
     }
 }
 

@@ -32,14 +32,21 @@ pub enum Output {
     /// Send these bytes: whole frames; a single frame with
     /// [`Policy::PerTlp`](crate::aggregate::Policy::PerTlp). A frame that is sent again on another
     /// connection may be divided.
-    Transmit(Bytes),
+    ///
+    /// The number is the path.
+    Transmit(usize, Bytes),
     /// The link is up with a new session: the Hellos were exchanged.
     Up(Hello),
-    /// The connection is lost, or an attempt to replace it has failed: close the connection. The
-    /// link stays up, and its session waits for another connection.
-    Interrupted(Cause),
-    /// The session goes on over a new connection.
+    /// A path is lost, or an attempt to replace it has failed: close its connection. The link stays
+    /// up, and its session goes on over another path, or is interrupted until there is one
+    /// ([`Tunnel::is_interrupted`]).
+    PathLost(usize, Cause),
+    /// A path carries the session that was interrupted.
     Resumed,
+    /// A further path carries the session.
+    Joined(usize),
+    /// This path has taken over from another one.
+    FailedOver(usize),
     /// The far side requests a hot reset. Answer with [`Tunnel::reset_done`].
     Reset,
     /// The reply to [`Tunnel::echo`].

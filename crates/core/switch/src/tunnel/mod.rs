@@ -36,19 +36,28 @@ pub use report::Report;
 use session::Session;
 pub use settings::Settings;
 use std::collections::VecDeque;
-use wire::frame::{Control, FrameReport, Header, Hello, Kind, Moved, Reject};
+use wire::frame::{Control, FrameReport, Header, Hello, Kind, Moved, Paths, Reject};
 use wire::tlp::{Class, Tlp, TraceId};
-use wire::{Instant, earliest};
+use wire::{Duration, Instant, earliest};
 
 /// The maximum number of queued control frames, and the maximum number of unanswered requests of
 /// the far side. A far side that exceeds this number violates the protocol.
 const MAX_PENDING: usize = 64;
 
+/// The maximum number of paths of a session at the same time.
+pub const MAX_PATHS: usize = 2;
+/// The interval of keepalives of a session with several paths.
+const KEEPALIVE: Duration = Duration::from_ms(15);
+/// The silence of a busy path after which another one takes over.
+const SUSPICIOUS: Duration = Duration::from_ms(50);
+
 /// One end of a link.
 #[derive(Debug)]
 pub struct Tunnel {
     settings: Settings,
-    path: Path,
+    paths: [Path; MAX_PATHS],
+    /// The path that sends next.
+    turn: usize,
     session: Session,
     /// Number of sessions so far.
     sessions: u32,
@@ -75,7 +84,8 @@ impl Tunnel {
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
-            path: Path::new(settings),
+            paths: std::array::from_fn(|_| Path::new(settings)),
+            turn: 0,
             session: Session::new(settings, 0),
             sessions: 0,
             interrupted: None,
@@ -86,29 +96,35 @@ impl Tunnel {
         }
     }
 
-    /// Takes an input.
+    /// Takes an input of the only path.
     pub fn handle(&mut self, now: Instant, input: Input) {
+        self.handle_path(now, 0, input);
+    }
+
+    /// Takes an input of a path, below [`MAX_PATHS`].
+    pub fn handle_path(&mut self, now: Instant, path: usize, input: Input) {
         match input {
-            Input::Connected => self.connected(now),
-            Input::TraceId(trace_id) => self.path.trace_ids.push_back(trace_id),
+            Input::Connected => self.connected(now, path),
+            Input::TraceId(trace_id) => self.paths[path].trace_ids.push_back(trace_id),
             Input::Received(bytes) => {
-                self.path.heard(now);
+                self.paths[path].heard(now);
                 self.account.counters.bytes_received += bytes.len() as u64;
-                if let Err(cause) = self.received(bytes) {
-                    self.fail(now, cause);
+                if let Err(cause) = self.received(path, bytes) {
+                    self.fail(now, path, cause);
                 }
             }
-            Input::CanTransmit { bytes } => self.path.room = bytes,
+            Input::CanTransmit { bytes } => self.paths[path].room = bytes,
             Input::Disconnected => {
-                let greeted = self.path.is_up();
-                self.fail(now, if greeted { Cause::Disconnected } else { Cause::ClosedUngreeted });
-                self.path.disconnected();
+                let greeted = self.paths[path].is_up();
+                let cause = if greeted { Cause::Disconnected } else { Cause::ClosedUngreeted };
+                self.fail(now, path, cause);
+                self.paths[path].disconnected();
             }
         }
     }
 
-    fn connected(&mut self, now: Instant) {
-        let goes_on = self.interrupted.is_some();
+    fn connected(&mut self, now: Instant, path: usize) {
+        let goes_on = self.session.survives().is_some();
         if !goes_on {
             self.end();
             self.sessions = self.sessions.wrapping_add(1);
@@ -116,26 +132,48 @@ impl Tunnel {
             self.outputs.clear();
             self.posted_lost = 0;
         }
-        self.path = Path::connected(self.settings, self.session.greeting(goes_on), now);
+        let greeting = self.session.greeting(goes_on);
+        self.paths[path] = Path::connected(self.settings, greeting, now);
     }
 
-    /// Handles the failure of the path: interrupts the session if it survives, else takes the link
-    /// down.
-    fn fail(&mut self, now: Instant, cause: Cause) {
-        match (&self.interrupted, self.session.survives()) {
-            _ if !self.path.is_open() => {}
-            (Some(_), _) if !cause.ends_session() => {
-                self.path.abandon();
-                self.outputs.push_back(Output::Interrupted(cause));
-            }
-            (None, Some(span)) if self.path.is_up() && cause.is_of_connection() => {
-                self.path.abandon();
+    /// Handles the failure of a path: the session goes on over the other one or is interrupted, if
+    /// it survives. Else takes the link down.
+    fn fail(&mut self, now: Instant, path: usize, cause: Cause) {
+        if !self.paths[path].is_open() {
+            return;
+        }
+        let carried = self.paths[path].is_up() && self.interrupted.is_none();
+        let goes_on = match self.session.survives() {
+            None => false,
+            Some(_) if carried => cause.is_of_connection(),
+            Some(_) => self.interrupted.is_none() || !cause.ends_session(),
+        };
+        if !goes_on {
+            return self.close(cause);
+        }
+        self.paths[path].abandon();
+        if carried {
+            self.take_over(now, path, &cause);
+        }
+        self.outputs.push_back(Output::PathLost(path, cause));
+    }
+
+    /// Another path takes over from the lost `path`, or the session is interrupted.
+    fn take_over(&mut self, now: Instant, path: usize, cause: &Cause) {
+        match ((0..MAX_PATHS).find(|other| self.paths[*other].is_up()), self.session.survives()) {
+            (Some(other), _) if self.session.active == path => self.activate(other),
+            (None, Some(span)) => {
                 self.session.interrupt();
                 self.interrupted = Some(Interruption { cause: cause.clone(), until: now + span });
-                self.outputs.push_back(Output::Interrupted(cause));
             }
-            _ => self.close(cause),
+            _ => {}
         }
+    }
+
+    fn activate(&mut self, path: usize) {
+        self.session.activate(path);
+        self.account.counters.failovers += 1;
+        self.outputs.push_back(Output::FailedOver(path));
     }
 
     /// Takes the link down, and ends its session even if it survives connections.
@@ -146,26 +184,29 @@ impl Tunnel {
     /// Ends the session. Returns the number of posted TLPs that were still queued.
     fn end(&mut self) -> u64 {
         let posted = self.session.end(&mut self.account);
-        self.account.reports.dropped(self.path.trace_ids.drain(..));
+        for path in &mut self.paths {
+            self.account.reports.dropped(path.trace_ids.drain(..));
+        }
         posted
     }
 
     /// Takes the link down: the queued control frames are still sent, but input is ignored.
     fn close(&mut self, cause: Cause) {
-        if self.path.close() | self.interrupted.take().is_some() {
+        let closed = self.paths.iter_mut().fold(false, |any, path| path.close() | any);
+        if closed | self.interrupted.take().is_some() {
             self.posted_lost = self.end();
             self.outputs.push_back(Output::Down(cause));
         }
     }
 
-    fn received(&mut self, mut bytes: Bytes) -> Result<(), Cause> {
-        if !self.path.is_open() {
+    fn received(&mut self, path: usize, mut bytes: Bytes) -> Result<(), Cause> {
+        if !self.paths[path].is_open() {
             return Ok(());
         }
-        while let Some((header, begin, payload)) = self.path.next_frame(&mut bytes)? {
+        while let Some((header, begin, payload)) = self.paths[path].next_frame(&mut bytes)? {
             let reports = &self.account.reports;
             let mut report = reports.begin(false, header, begin, &payload);
-            let taken = self.frame(header, payload, report.as_mut());
+            let taken = self.frame(path, header, payload, report.as_mut());
             self.account.reports.add(report);
             taken?;
         }
@@ -174,50 +215,60 @@ impl Tunnel {
 
     fn frame(
         &mut self,
+        path: usize,
         header: Header,
         payload: Bytes,
         report: Option<&mut FrameReport>,
     ) -> Result<(), Cause> {
+        let (up, surviving) = (self.paths[path].is_up(), self.session.survives().is_some());
         // The greeting of a session that goes on has its own field.
-        if self.interrupted.is_none() {
+        if up || !surviving {
             self.session.acknowledge(header.acknowledged)?;
         }
         if header.kind == Kind::Tlps {
-            if !self.path.is_up() {
+            if !up {
                 return Err(Cause::Violation("TLPs before the greeting"));
             }
-            let trace_ids = &mut self.path.trace_ids;
+            let trace_ids = &mut self.paths[path].trace_ids;
             return self.session.receive(header, payload, trace_ids, report, &mut self.account);
         }
-        let control = self.path.decode(header.kind, &payload)?;
-        let output = if !self.path.is_up() {
-            let hello = self.path.greeted(control)?;
-            Some(self.greeted(hello)?)
+        let control = self.paths[path].decode(header.kind, &payload)?;
+        let output = if !up {
+            let hello = self.paths[path].greeted(control)?;
+            Some(self.greeted(path, hello)?)
         } else if session::handles(&control) {
             self.session.control(control, &mut self.account)?
         } else {
-            self.path.control(control, self.outputs.len())?
+            self.paths[path].control(control, self.outputs.len())?
         };
         self.outputs.extend(output);
         Ok(())
     }
 
-    /// Begins a session, or goes on with an interrupted one.
-    fn greeted(&mut self, hello: Hello) -> Result<Output, Cause> {
+    /// Begins a session, or goes on with the present one.
+    fn greeted(&mut self, path: usize, hello: Hello) -> Result<Output, Cause> {
         let counters = &mut self.account.counters;
-        if self.interrupted.is_some() {
-            self.session.resume(&hello)?;
+        let output = if self.interrupted.is_some() {
+            self.session.resume(path, &hello)?;
             self.interrupted = None;
             counters.resumed += 1;
-            return Ok(Output::Resumed);
-        }
-        // A device that has no session to go on with is to reject such a Hello before.
-        if hello.session.is_some_and(|session| session.expected.is_some()) {
+            Output::Resumed
+        } else if self.session.survives().is_some() {
+            self.session.join(path, &hello)?;
+            Output::Joined(path)
+        } else if hello.session.is_some_and(|session| session.expected.is_some()) {
+            // A device that has no session to go on with is to reject such a Hello before.
             return Err(Cause::SessionGone);
+        } else {
+            self.session.begin(&hello);
+            self.session.active = path;
+            counters.connections += 1;
+            Output::Up(hello)
+        };
+        if self.session.paths.is_some() {
+            self.paths[path].set_keepalive(KEEPALIVE.min(self.settings.keepalive));
         }
-        self.session.begin(&hello);
-        counters.connections += 1;
-        Ok(Output::Up(hello))
+        Ok(output)
     }
 
     /// The next output. Each call builds at most one frame of TLPs.
@@ -226,67 +277,121 @@ impl Tunnel {
             return output;
         }
         self.check_timers(now);
-        if self.path.is_up() {
-            self.session.queue_acknowledgement(self.path.control.is_empty());
+        if let Some(output) = self.outputs.pop_front() {
+            return output;
         }
-        let length =
-            self.path.transmit(now, &mut self.session, &mut self.account, &mut self.frames);
-        if length > 0 {
-            let bytes = self.frames.split().freeze();
-            self.session.keep(&bytes);
-            return Output::Transmit(bytes);
+        self.queue_acknowledgement();
+        for step in 0..MAX_PATHS {
+            let number = (self.turn + step) % MAX_PATHS;
+            let (path, session) = (&mut self.paths[number], &mut self.session);
+            let length = path.transmit(now, session, number, &mut self.account, &mut self.frames);
+            if length > 0 {
+                self.turn = (number + 1) % MAX_PATHS;
+                let bytes = self.frames.split().freeze();
+                self.session.keep(number, &bytes);
+                return Output::Transmit(number, bytes);
+            }
         }
         self.outputs.pop_front().unwrap_or_else(|| Output::Timeout(self.deadline(now)))
     }
 
-    /// Checks for a lost or stuck link, and queues keepalives.
+    /// Queues credits or an acknowledgement, if due. If both paths carry everything, both carry these
+    /// too.
+    fn queue_acknowledgement(&mut self) {
+        let Some(up) = self.paths.iter().find(|path| path.is_up()) else { return };
+        self.session.queue_acknowledgement(up.control.is_empty());
+        if self.session.paths != Some(Paths::Both) {
+            return;
+        }
+        for control in self.session.take_receipts() {
+            for path in self.paths.iter_mut().filter(|path| path.is_up()) {
+                path.control.retain(|waiting| waiting.kind() != control.kind());
+                path.control.push_back(control);
+            }
+        }
+    }
+
+    /// Checks for lost paths and a stuck link, and queues keepalives.
     fn check_timers(&mut self, now: Instant) {
         if let Some(Interruption { cause, .. }) =
             self.interrupted.as_ref().filter(|interruption| now >= interruption.until)
         {
             self.close(cause.clone());
         }
-        if !self.path.is_open() {
+        for path in 0..MAX_PATHS {
+            if self.paths[path].is_open() && now >= self.paths[path].lost_at() {
+                let up = self.paths[path].is_up();
+                self.fail(now, path, if up { Cause::Lost } else { Cause::Ungreeted });
+            }
+        }
+        if self.paths.iter().all(|path| !path.is_up()) {
             return;
         }
-        if self.interrupted.is_none() {
-            self.session.check_stuck(now);
+        self.session.check_stuck(now);
+        if self.session.stuck_at().is_some_and(|at| now >= at) {
+            return self.close(Cause::Stuck);
         }
-        if now >= self.path.lost_at() {
-            self.fail(now, if self.path.is_up() { Cause::Lost } else { Cause::Ungreeted });
-        } else if self.session.stuck_at().is_some_and(|at| now >= at) {
-            self.close(Cause::Stuck);
-        } else if now >= self.path.keepalive_at() && self.has_no_control() {
-            self.path.queue_control(Control::Acknowledge);
+        self.check_active(now);
+        for path in 0..MAX_PATHS {
+            if now >= self.paths[path].keepalive_at() && self.has_no_control(path) {
+                self.paths[path].queue_control(Control::Acknowledge);
+            }
         }
     }
 
-    /// Whether no control frame is queued.
-    fn has_no_control(&self) -> bool {
-        self.path.control.is_empty() && self.session.control.is_empty()
+    /// Lets another path take over if the active one is suspiciously silent.
+    fn check_active(&mut self, now: Instant) {
+        let active = self.session.active;
+        let heard = |path: usize| {
+            let path = &self.paths[path];
+            path.is_up() && now < path.last_heard() + SUSPICIOUS
+        };
+        let other = (0..MAX_PATHS).find(|other| *other != active && heard(*other));
+        if let Some(other) = other
+            && self.session.paths == Some(Paths::Active)
+            && self.session.is_busy()
+            && !heard(active)
+        {
+            self.activate(other);
+        }
+    }
+
+    /// Whether no control frame is queued for a path.
+    fn has_no_control(&self, path: usize) -> bool {
+        let sends = self.session.is_sent_by(path);
+        self.paths[path].control.is_empty() && !(sends && !self.session.control.is_empty())
     }
 
     fn deadline(&mut self, now: Instant) -> Option<Instant> {
-        let until = self.interrupted.as_ref().map(|interruption| interruption.until);
-        if !self.path.is_open() {
-            return until;
+        let mut all = self.interrupted.as_ref().map(|interruption| interruption.until);
+        let mut add = |at: Option<Instant>| all = earliest([all, at]);
+        for number in 0..MAX_PATHS {
+            let path = &self.paths[number];
+            if path.is_open() {
+                add(Some(path.lost_at()));
+            }
+            if !path.is_up() {
+                continue;
+            }
+            // A queued control frame serves as keepalive as soon as there is room.
+            if self.has_no_control(number) {
+                add(Some(self.paths[number].keepalive_at()));
+                let room = self.paths[number].room;
+                if self.session.is_sent_by(number) {
+                    add(self.session.departs_at(now, room));
+                }
+            }
         }
-        let lost = Some(self.path.lost_at());
-        if !self.path.is_up() {
-            return earliest([lost, until]);
-        }
-        let stuck = self.session.stuck_at();
-        // A queued control frame serves as keepalive as soon as there is room.
-        let (keepalive, leaves) = match self.has_no_control() {
-            true => (Some(self.path.keepalive_at()), self.session.departs_at(now, self.path.room)),
-            false => (None, None),
-        };
-        [lost, stuck, keepalive, leaves].into_iter().flatten().min()
+        add(self.session.stuck_at().filter(|_| self.interrupted.is_none()));
+        let active = &self.paths[self.session.active];
+        let watched = self.session.paths == Some(Paths::Active) && active.is_up();
+        add(Some(active.last_heard() + SUSPICIOUS).filter(|at| watched && *at > now));
+        all
     }
 
     /// Whether the link is up. It also is while its session is interrupted.
     pub fn is_up(&self) -> bool {
-        self.path.is_up() || self.interrupted.is_some()
+        self.interrupted.is_some() || self.paths.iter().any(Path::is_up)
     }
 
     /// Whether the session waits for another connection.
@@ -343,32 +448,44 @@ impl Tunnel {
         }
     }
 
+    /// How the session uses several paths; `None`: it has one.
+    pub fn paths(&self) -> Option<Paths> {
+        self.session.paths
+    }
+
+    /// A path that is up; else the first one.
+    fn any_path(&mut self) -> &mut Path {
+        let up = self.paths.iter().position(Path::is_up).unwrap_or(0);
+        &mut self.paths[up]
+    }
+
     /// Sends an echo request if the link is up and few control frames are queued.
     pub fn echo(&mut self, number: u64) {
-        if self.path.control.len() < MAX_PENDING {
-            self.path.queue_control(Control::Echo(number));
+        let path = self.any_path();
+        if path.control.len() < MAX_PENDING {
+            path.queue_control(Control::Echo(number));
         }
     }
 
     /// Requests that the device belong to `group`, if the link is up. An [`Output::Moved`] follows.
     /// Only probes may call this.
     pub fn move_to(&mut self, group: u16) {
-        self.path.queue_control(Control::Move(group));
+        self.any_path().queue_control(Control::Move(group));
     }
 
     /// Answers an [`Output::Move`].
     pub fn answer_move(&mut self, moved: Moved) {
-        self.path.queue_control(Control::Moved(moved));
+        self.any_path().queue_control(Control::Moved(moved));
     }
 
     /// Announces to the far side that this end closes the link.
     pub fn goodbye(&mut self) {
-        self.path.queue_control(Control::Goodbye);
+        self.paths.iter_mut().for_each(|path| path.queue_control(Control::Goodbye));
     }
 
     /// Rejects the far side, if its Hello was not received yet.
     pub fn reject_peer(&mut self, reason: Reject) {
-        if self.path.reject_peer(reason) {
+        if self.paths[0].reject_peer(reason) {
             self.close(Cause::Rejected(reason));
         }
     }

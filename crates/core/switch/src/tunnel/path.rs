@@ -8,9 +8,11 @@ use super::session::Session;
 use super::{Cause, MAX_PENDING, Output, Settings};
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
-use wire::Instant;
-use wire::frame::{self, Control, Grant, Header, Hello, Kind, Malformed, Reject, Role, Survival};
+use wire::frame::{
+    self, Control, Grant, Header, Hello, Kind, Malformed, Paths, Reject, Role, Survival,
+};
 use wire::tlp::TraceId;
+use wire::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -28,6 +30,7 @@ enum State {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Greeting {
     pub session: Option<Survival>,
+    pub paths: Option<Paths>,
     pub credits: [Grant; 3],
 }
 
@@ -125,7 +128,7 @@ impl Path {
 
     fn greet(&mut self) {
         let Settings { role, max_payload, group, instance, push, .. } = self.settings;
-        let Greeting { session, credits } = self.greeting;
+        let Greeting { session, paths, credits } = self.greeting;
         self.control.push_back(Control::Hello(Hello {
             version: frame::VERSION,
             role,
@@ -134,6 +137,7 @@ impl Path {
             instance,
             push: if role == Role::Device { push } else { 0 },
             session: if role == Role::Probe { None } else { session },
+            paths: if role == Role::Probe { None } else { paths },
             credits,
         }));
     }
@@ -181,6 +185,16 @@ impl Path {
     /// Records that bytes of the far side were received.
     pub(super) fn heard(&mut self, now: Instant) {
         self.last_heard = now;
+    }
+
+    /// When the last bytes of the far side were received, or the path was connected.
+    pub(super) fn last_heard(&self) -> Instant {
+        self.last_heard
+    }
+
+    /// Sets the interval of keepalives.
+    pub(super) fn set_keepalive(&mut self, keepalive: Duration) {
+        self.settings.keepalive = keepalive;
     }
 
     pub(super) fn decode(&mut self, kind: Kind, payload: &[u8]) -> Result<Control, Cause> {
@@ -299,17 +313,18 @@ impl Path {
         self.last_sent + self.settings.keepalive
     }
 
-    /// Appends frames within the room of the path: control frames of the connection, then frames of
-    /// the session. Returns the number of bytes.
+    /// Appends frames within the room of this path, which has this `number`: control frames of the
+    /// connection, then frames of the session. Returns the number of bytes.
     pub(super) fn transmit(
         &mut self,
         now: Instant,
         session: &mut Session,
+        number: usize,
         account: &mut Account,
         out: &mut BytesMut,
     ) -> usize {
         let length = match self.rest.is_empty() {
-            true => self.build(now, session, account, out),
+            true => self.build(now, session, number, account, out),
             false => self.send_rest(self.room, out),
         };
         if length > 0 {
@@ -327,6 +342,7 @@ impl Path {
         &mut self,
         now: Instant,
         session: &mut Session,
+        number: usize,
         account: &mut Account,
         out: &mut BytesMut,
     ) -> usize {
@@ -339,7 +355,7 @@ impl Path {
         if !frames.control(&mut self.control, |_| {}) || self.state != State::Up {
             return frames.length();
         }
-        match session.transmit(now, &mut frames) {
+        match session.transmit(now, number, &mut frames) {
             None => frames.length(),
             Some(again) => {
                 let built = frames.length();

@@ -1,6 +1,7 @@
 //! Sent frames that the far side has not acknowledged. A session that goes on over another
-//! connection sends them again.
+//! connection sends them again, and a session with two paths may send them on both.
 
+use super::MAX_PATHS;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::frame::Control;
@@ -32,8 +33,8 @@ pub(super) enum Kept {
 pub(super) struct Replay {
     kept: VecDeque<Kept>,
     bytes: usize,
-    /// Number of entries of `kept` that were sent on the present connection.
-    sent: usize,
+    /// Number of entries of `kept` that were sent on each path.
+    sent: [usize; MAX_PATHS],
 }
 
 impl Replay {
@@ -42,16 +43,24 @@ impl Replay {
         self.bytes >= MAX_BYTES || self.kept.len() >= MAX_FRAMES
     }
 
-    /// Keeps what was sent now.
-    pub(super) fn keep(&mut self, kept: Kept) {
-        debug_assert_eq!(self.sent, self.kept.len(), "new frames follow all older ones");
-        if let (Some(last @ Kept::Control(_)), Kept::Control(_)) = (self.kept.back(), &kept) {
-            self.bytes -= bytes(last);
-            self.kept.pop_back();
+    /// Keeps what was sent now on `path`, after everything that was kept.
+    pub(super) fn keep(&mut self, path: usize, kept: Kept) {
+        debug_assert_eq!(self.sent[path], self.kept.len(), "new frames follow all older ones");
+        if let (Some(Kept::Control(_)), Kept::Control(_)) = (self.kept.back(), &kept) {
+            self.forget_last();
         }
         self.bytes += bytes(&kept);
         self.kept.push_back(kept);
-        self.sent = self.kept.len();
+        self.sent[path] = self.kept.len();
+    }
+
+    fn forget_last(&mut self) {
+        if let Some(last) = self.kept.pop_back() {
+            self.bytes -= bytes(&last);
+        }
+        for sent in &mut self.sent {
+            *sent = (*sent).min(self.kept.len());
+        }
     }
 
     /// Forgets the frames with numbers below `expected`, and what was sent before them.
@@ -74,12 +83,14 @@ impl Replay {
         for kept in self.kept.drain(..count) {
             self.bytes -= bytes(&kept);
         }
-        self.sent = self.sent.saturating_sub(count);
+        for sent in &mut self.sent {
+            *sent = sent.saturating_sub(count);
+        }
     }
 
-    /// The trace IDs of the TLPs that wait to be sent again.
+    /// The trace IDs of the TLPs that no path has sent, or that are to be sent again.
     pub(super) fn trace_ids(&self) -> impl Iterator<Item = TraceId> {
-        let waits = self.kept.range(self.sent..);
+        let waits = self.kept.range(self.sent.into_iter().max().unwrap_or(0)..);
         waits
             .flat_map(|kept| match kept {
                 Kept::Frame { trace_ids, .. } => &trace_ids[..],
@@ -88,19 +99,24 @@ impl Replay {
             .map(|(trace_id, _)| *trace_id)
     }
 
-    /// Sends everything again, on a new connection.
-    pub(super) fn rewind(&mut self) {
-        self.sent = 0;
+    /// Sends everything again on `path`.
+    pub(super) fn rewind(&mut self, path: usize) {
+        self.sent[path] = 0;
     }
 
-    /// The next entry to send again.
-    pub(super) fn next(&self) -> Option<&Kept> {
-        self.kept.get(self.sent)
+    /// The next entry to send on `path`.
+    pub(super) fn next(&self, path: usize) -> Option<&Kept> {
+        self.kept.get(self.sent[path])
     }
 
-    /// Notes that the entry of [`next`](Self::next) was sent.
-    pub(super) fn sent(&mut self) {
-        self.sent += 1;
+    /// Notes that the entry of [`next`](Self::next) was sent on `path`.
+    pub(super) fn sent(&mut self, path: usize) {
+        self.sent[path] += 1;
+    }
+
+    /// Whether nothing waits for an acknowledgement.
+    pub(super) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
     }
 
     /// Forgets everything.

@@ -7,12 +7,14 @@ use super::path::Greeting;
 use super::receiver::Receiver;
 use super::replay::{Kept, Replay};
 use super::resets::{ReceivedResets, RequestedResets, Step};
-use super::{Cause, Output, Settings};
+use super::{Cause, MAX_PATHS, Output, Settings};
 use crate::aggregate::{Aggregate, Departure};
 use bytes::{Buf, Bytes};
 use pcie::Ready;
 use std::collections::VecDeque;
-use wire::frame::{Control, FrameReport, HEADER, Header, Hello, Kind, Role, Survival};
+use wire::frame::{
+    Control, FrameReport, Grant, HEADER, Header, Hello, Kind, Paths, Role, Survival,
+};
 use wire::tlp::{Class, Tlp, TraceId};
 use wire::{Duration, Instant};
 
@@ -46,6 +48,10 @@ pub(super) struct Session {
     id: u128,
     /// How long the session survives without a connection, once both ends have agreed.
     survives: Option<Duration>,
+    /// How the session uses several paths, once both ends have agreed.
+    pub paths: Option<Paths>,
+    /// The path that sends the TLPs, unless all paths do.
+    pub active: usize,
     /// What may have to be sent again.
     replay: Replay,
     /// The frame of TLPs that was built last and is not yet kept: its number, the length of its
@@ -80,6 +86,8 @@ impl Session {
             unacknowledged_bytes: 0,
             id,
             survives: None,
+            paths: None,
+            active: 0,
             replay: Replay::default(),
             built: None,
             stuck: None,
@@ -98,9 +106,41 @@ impl Session {
             Role::Device => agreed + DEVICE_WAITS,
             _ => agreed,
         });
+        self.paths = match self.settings.role {
+            Role::Device => hello.paths,
+            _ => self.settings.paths.filter(|_| hello.paths.is_some()),
+        };
+        self.paths.take_if(|_| self.survives.is_none());
         if self.settings.role == Role::Device {
             self.id = theirs.id;
         }
+    }
+
+    /// Whether this path sends the TLPs.
+    pub(super) fn is_sent_by(&self, path: usize) -> bool {
+        self.paths == Some(Paths::Both) || path == self.active
+    }
+
+    /// Makes `path` the one that sends the TLPs, from the first unacknowledged frame on.
+    pub(super) fn activate(&mut self, path: usize) {
+        self.active = path;
+        self.replay.rewind(path);
+        self.stuck = None;
+        // Those that the former path sent may be lost.
+        let limits = self.receiver.limits();
+        self.replace_control(Control::Credits(limits));
+    }
+
+    /// Begins to use a further path.
+    pub(super) fn join(&mut self, path: usize, hello: &Hello) -> Result<(), Cause> {
+        self.check_name(hello)?;
+        self.replay.rewind(path);
+        self.grant(hello.credits)
+    }
+
+    /// Whether something waits for the far side.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.replay.is_empty() || !self.queue.is_empty()
     }
 
     /// What this end says in its Hello, for a session that `goes_on` or begins.
@@ -108,7 +148,17 @@ impl Session {
         let survive_ms = (self.settings.survive.as_ns() / 1_000_000) as u32;
         let expected = goes_on.then_some(self.expected);
         let session = Survival { id: self.id, survive_ms, expected };
-        Greeting { session: (survive_ms > 0).then_some(session), credits: self.receiver.limits() }
+        // A device only states that it can.
+        let paths = match self.settings.role {
+            Role::Device => Some(Paths::Active),
+            _ => self.settings.paths,
+        };
+        let survives = survive_ms > 0;
+        Greeting {
+            session: survives.then_some(session),
+            paths: paths.filter(|_| survives),
+            credits: self.receiver.limits(),
+        }
     }
 
     /// Name of the session, if it survives its connections.
@@ -123,20 +173,31 @@ impl Session {
 
     /// Waits for another connection.
     pub(super) fn interrupt(&mut self) {
-        self.replay.rewind();
+        (0..MAX_PATHS).for_each(|path| self.replay.rewind(path));
         self.stuck = None;
     }
 
     /// Goes on over a new connection, with the Hello of the far side.
-    pub(super) fn resume(&mut self, hello: &Hello) -> Result<(), Cause> {
+    pub(super) fn resume(&mut self, path: usize, hello: &Hello) -> Result<(), Cause> {
+        self.check_name(hello)?;
+        self.active = path;
+        self.grant(hello.credits)
+    }
+
+    /// Checks that a Hello carries this session on, and takes its acknowledgement.
+    fn check_name(&mut self, hello: &Hello) -> Result<(), Cause> {
         let Some(Survival { id, expected: Some(expected), .. }) = hello.session else {
             return Err(Cause::SessionGone);
         };
         if self.settings.role == Role::Device && id != self.id {
             return Err(Cause::SessionGone);
         }
-        self.acknowledge(expected)?;
-        match self.queue.grant(hello.credits) {
+        self.acknowledge(expected)
+    }
+
+    fn grant(&mut self, limits: [Grant; 3]) -> Result<(), Cause> {
+        // What comes over the slower path may be older.
+        match self.queue.grant(limits) || self.paths.is_some() {
             true => Ok(()),
             false => Err(Cause::Violation("a credit limit below an earlier one")),
         }
@@ -223,6 +284,9 @@ impl Session {
     /// `number`.
     pub(super) fn acknowledge(&mut self, number: u32) -> Result<(), Cause> {
         let ahead = number.wrapping_sub(self.acknowledged);
+        if self.paths.is_some() && ahead >= 1 << 31 {
+            return Ok(());
+        }
         if ahead > self.next_sequence.wrapping_sub(self.acknowledged) {
             return Err(Cause::Violation("an acknowledgement of frames that were never sent"));
         }
@@ -238,10 +302,7 @@ impl Session {
         account: &mut Account,
     ) -> Result<Option<Output>, Cause> {
         match control {
-            Control::Credits(limits) => match self.queue.grant(limits) {
-                true => Ok(None),
-                false => Err(Cause::Violation("a credit limit below an earlier one")),
-            },
+            Control::Credits(limits) => self.grant(limits).map(|()| None),
             Control::Reset(_) if self.settings.role != Role::Device => {
                 Err(Cause::Violation("a reset from the device"))
             }
@@ -274,6 +335,12 @@ impl Session {
         mut report: Option<&mut FrameReport>,
         account: &mut Account,
     ) -> Result<(), Cause> {
+        let behind = self.expected.wrapping_sub(header.sequence);
+        if self.paths.is_some() && (1..1 << 31).contains(&behind) {
+            // Another path was faster.
+            trace_ids.clear();
+            return Ok(());
+        }
         if header.sequence != self.expected {
             return Err(Cause::Violation("a frame out of sequence"));
         }
@@ -332,15 +399,32 @@ impl Session {
         }
     }
 
+    /// Takes the queued credits and acknowledgements.
+    pub(super) fn take_receipts(&mut self) -> VecDeque<Control> {
+        let is_receipt =
+            |control: &Control| matches!(control.kind(), Kind::Credits | Kind::Acknowledge);
+        let (receipts, rest) = self.control.drain(..).partition(is_receipt);
+        self.control = rest;
+        receipts
+    }
+
     /// Builds control frames, then one frame of TLPs, while there is room. Returns a frame of TLPs to
     /// send again, if there is one: it comes before all others, and the path may divide it.
-    pub(super) fn transmit(&mut self, now: Instant, frames: &mut Frames) -> Option<Bytes> {
-        while let Some(kept) = self.replay.next() {
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        path: usize,
+        frames: &mut Frames,
+    ) -> Option<Bytes> {
+        if !self.is_sent_by(path) {
+            return None;
+        }
+        while let Some(kept) = self.replay.next(path) {
             match kept {
                 _ if frames.is_complete() => return None,
                 Kept::Frame { sequence, payload, trace_ids } => {
                     let again = frames.again(*sequence, payload, trace_ids);
-                    self.replay.sent();
+                    self.replay.sent(path);
                     self.stuck = None;
                     return Some(again);
                 }
@@ -348,14 +432,14 @@ impl Session {
                     if !frames.control(&mut VecDeque::from([*control]), |_| {}) {
                         return None;
                     }
-                    self.replay.sent();
+                    self.replay.sent(path);
                 }
             }
         }
         let (keeps, replay) = (self.survives.is_some(), &mut self.replay);
         let all = frames.control(&mut self.control, |control| {
             if keeps && matches!(control.kind(), Kind::Reset | Kind::ResetDone) {
-                replay.keep(Kept::Control(control));
+                replay.keep(path, Kept::Control(control));
             }
         });
         // TLPs must not overtake a reset.
@@ -375,10 +459,10 @@ impl Session {
     }
 
     /// Keeps the frame of TLPs with which the sent `bytes` end, if it may have to be sent again.
-    pub(super) fn keep(&mut self, bytes: &Bytes) {
+    pub(super) fn keep(&mut self, path: usize, bytes: &Bytes) {
         let Some((sequence, length, trace_ids)) = self.built.take() else { return };
         let payload = bytes.slice(bytes.len() - length..);
-        self.replay.keep(Kept::Frame { sequence, payload, trace_ids });
+        self.replay.keep(path, Kept::Frame { sequence, payload, trace_ids });
     }
 
     /// Records that the last sent frames acknowledge all received frames.

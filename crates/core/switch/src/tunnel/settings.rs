@@ -2,7 +2,7 @@
 
 use crate::aggregate::Policy;
 use wire::Duration;
-use wire::frame::{Grant, Role};
+use wire::frame::{Grant, Paths, Role};
 
 /// Settings of one end of a link.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,8 @@ pub struct Settings {
     /// How long the session survives without a connection, in whole milliseconds. With 0, or if the
     /// far side does not survive, the session ends with its connection.
     pub survive: Duration,
+    /// How a host uses several paths at the same time; `None`: it has one path. A device follows.
+    pub paths: Option<Paths>,
     /// A random number of this process, which the host shares only with its device: the name of
     /// its sessions. The lower 32 bits are ignored.
     pub secret: u128,
@@ -51,6 +53,7 @@ impl Settings {
             instance,
             window: [bulk, Grant { headers: 1024, data: 1024 }, bulk],
             survive: Duration::ZERO,
+            paths: None,
             secret: u128::from(instance) << 32,
             keepalive: Duration::from_ms(100),
             loss_limit: Duration::from_ms(800),

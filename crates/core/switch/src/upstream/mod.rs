@@ -105,8 +105,11 @@ impl Upstream {
                 unreachable!("resets, moves and their answers from below close the link")
             }
             // The port stays up while the session is interrupted.
-            LinkOutput::Interrupted(_) | LinkOutput::Resumed => {}
-            LinkOutput::Transmit(_) | LinkOutput::EchoReply(_) | LinkOutput::Timeout(_) => {}
+            LinkOutput::PathLost(..)
+            | LinkOutput::Resumed
+            | LinkOutput::Joined(_)
+            | LinkOutput::FailedOver(_) => {}
+            LinkOutput::Transmit(..) | LinkOutput::EchoReply(_) | LinkOutput::Timeout(_) => {}
         }
         output
     }

@@ -209,7 +209,7 @@ impl Testbed {
             self.answers();
             self.near.handle(self.now, Input::CanTransmit { bytes: self.room });
             match self.near.poll(self.now) {
-                Output::Transmit(bytes) => self.transmitted(bytes),
+                Output::Transmit(_, bytes) => self.transmitted(bytes),
                 Output::Timeout(until) => {
                     self.model.rests(self.now, self.room, until);
                     return;
@@ -245,7 +245,7 @@ impl Testbed {
         loop {
             match self.far.poll(self.now) {
                 Output::Timeout(_) => return,
-                Output::Transmit(bytes) => {
+                Output::Transmit(_, bytes) => {
                     let mut rest = bytes.clone();
                     while !rest.is_empty() {
                         let header = Header::decode(*rest.first_chunk().unwrap()).unwrap();

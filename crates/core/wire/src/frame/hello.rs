@@ -37,9 +37,21 @@ pub struct Hello {
     /// What the sender says about a session that survives its connections; `None`: the session ends
     /// with the connection.
     pub session: Option<Survival>,
+    /// How the session uses several paths at the same time; `None`: it has one path.
+    pub paths: Option<Paths>,
     /// Credit limits for posted, non-posted and completion TLPs: the initial limits, or the present
     /// limits of a session that goes on.
     pub credits: [Grant; 3],
+}
+
+numbers! {
+    /// How a session uses its paths.
+    pub enum Paths: u8 {
+        /// One path carries the TLPs, and the others replace it.
+        Active = 1,
+        /// Each path carries every TLP, and the first copy counts.
+        Both = 2,
+    }
 }
 
 /// A session that survives its connections (`docs/protocol.md`, "Sessions").
@@ -68,6 +80,8 @@ pub const REQUIRED: u16 = 1 << 15;
 const GROUP: u16 = 1;
 /// Number of the entry with the limit of pushed bytes that a device keeps. The value has 4 bytes.
 const PUSH: u16 = 2;
+/// Number of the entry with [`Paths`]. The value has 1 byte.
+const PATHS: u16 = 4;
 /// Number of the entry with a [`Survival`]. The value has 20 or 24 bytes from a host, 4 or 8 from a
 /// device.
 const SESSION: u16 = 3;
@@ -95,6 +109,11 @@ impl Hello {
         if let Some(session) = self.session {
             session.encode(self.role, out);
         }
+        if let Some(paths) = self.paths {
+            out.put_u16(PATHS);
+            out.put_u16(1);
+            out.put_u8(paths as u8);
+        }
     }
 
     /// Decodes a greeting. For versions other than 1 and [`VERSION`], the fields after the version
@@ -119,9 +138,20 @@ impl Hello {
             }
             VERSION | 1 => Err(unfit),
             _ => {
-                let (role, credits) = (Role::Probe, [Grant::default(); 3]);
-                let (max_payload, group, instance, push, session) = (128, 0, 0, 0, None);
-                Ok(Self { version, role, max_payload, group, instance, push, session, credits })
+                let role = Role::Probe;
+                let (max_payload, credits) = (128, [Grant::default(); 3]);
+                let (group, instance, push, session, paths) = (0, 0, 0, None, None);
+                Ok(Self {
+                    version,
+                    role,
+                    max_payload,
+                    group,
+                    instance,
+                    push,
+                    session,
+                    paths,
+                    credits,
+                })
             }
         }
     }
@@ -138,8 +168,8 @@ impl Hello {
         rest.advance(2);
         let instance = rest.get_u64();
         let credits = get_grants(&mut rest);
-        let (group, push, session) = (0, 0, None);
-        Ok(Self { version, role, max_payload, group, instance, push, session, credits })
+        let (group, push, session, paths) = (0, 0, None, None);
+        Ok(Self { version, role, max_payload, group, instance, push, session, paths, credits })
     }
 
     fn with_entries(mut self, mut rest: &[u8]) -> Result<Self, Malformed> {
@@ -168,6 +198,11 @@ impl Hello {
                 SESSION => {
                     let session = Survival::decode(self.role, value);
                     self.session = session.map_err(wrong)?;
+                }
+                PATHS => {
+                    let [paths] =
+                        value.try_into().map_err(|_| wrong("its length is not 1 byte"))?;
+                    self.paths = Some(Paths::from_number(paths).ok_or(undefined("paths", paths))?);
                 }
                 _ if kind & REQUIRED != 0 => unknown = unknown.or(Some(number)),
                 _ => {}

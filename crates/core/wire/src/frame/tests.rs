@@ -37,8 +37,9 @@ fn hello(group: u16) -> Hello {
         Grant { headers: 1, data: 0xffff_ffff },
     ];
     let instance = 0x1122_3344_5566_7788;
-    let (max_payload, push, session) = (4096, 0, None);
-    Hello { version: 2, role: Role::Host, max_payload, group, instance, push, session, credits }
+    let (max_payload, push, session, paths) = (4096, 0, None, None);
+    let role = Role::Host;
+    Hello { version: 2, role, max_payload, group, instance, push, session, paths, credits }
 }
 
 /// The fixed part of [`hello`], and entries.
@@ -87,6 +88,8 @@ fn greetings() {
         let session = Some(Survival { id: 0, survive_ms: 10_000, expected });
         bytes(Hello { role: Role::Device, session, ..hello(0) })[FIXED_HELLO..].to_vec()
     };
+    let both = Hello { paths: Some(Paths::Both), ..hello(0) };
+    assert_eq!(bytes(both), hello_bytes("0004 0001 02"));
     assert_eq!(of_device(None), hex("0003 0004 00002710"));
     assert_eq!(of_device(Some(7)), hex("0003 0008 00002710 00000007"));
 }
@@ -172,14 +175,16 @@ fn malformed_entries_are_refused() {
     for length in [0, 4, 16, 19, 21, 25] {
         wrong(&format!("0003 {length:04x} {}", "00".repeat(length)), 3, "not that of a session");
     }
+    wrong("0004 0002 0102", 4, "not 1 byte");
+    assert!(matches!(entries("0004 0001 03"), Err(Malformed::Field { .. })));
     wrong("0007 0000 0007 0000", 7, "above");
     wrong("0007 0000 8007 0000", 7, "above");
     wrong("0007 0000 0001 0002 0005", 1, "above");
     // A required entry does not hide a malformed one behind it.
     wrong("8007 0000 0009 0001", 9, "ends after");
-    let many = |count: u16| (1..=count).map(|n| format!("{:04x} 0000 ", n + 3)).collect::<String>();
+    let many = |count: u16| (1..=count).map(|n| format!("{:04x} 0000 ", n + 4)).collect::<String>();
     assert!(entries(&many(64)).is_ok());
-    wrong(&many(65), 68, "more entries");
+    wrong(&many(65), 69, "more entries");
     let long = |length: usize| format!("0009 {length:04x} {}", "00".repeat(length));
     assert!(entries(&long(MAX_HELLO - 48 - 4)).is_ok());
     let length = MAX_HELLO + 1;
@@ -238,7 +243,7 @@ proptest! {
         payload.extend(tail);
         if let Ok(Control::Hello(found)) = Control::decode(Kind::Hello, &payload) {
             // The fixed part decodes to the same values with any entries.
-            prop_assert_eq!(Hello { group: 0, push: 0, session: None, ..found }, hello(0));
+            prop_assert_eq!(Hello { group: 0, push: 0, session: None, paths: None, ..found }, hello(0));
         }
     }
 

@@ -39,6 +39,7 @@ fn hello() -> Control {
         instance: 0x1122_3344_5566_7788,
         push: 0,
         session: None,
+        paths: None,
         credits: grants([(1024, 65_536), (1024, 1024), (1, u32::MAX)]),
     })
 }

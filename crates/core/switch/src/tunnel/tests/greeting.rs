@@ -36,7 +36,7 @@ fn hears(role: Role, bytes: &[u8], cut: usize) -> (Option<Cause>, Vec<u8>) {
     loop {
         match end.poll(Instant::ZERO) {
             Output::Timeout(_) => return (cause, sent),
-            Output::Transmit(bytes) => sent.extend_from_slice(&bytes),
+            Output::Transmit(_, bytes) => sent.extend_from_slice(&bytes),
             Output::Down(why) => cause = Some(why),
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! Two ends that are connected by a stream, which tests can cut, delay and damage.
 
 mod greeting;
+mod paths;
 mod reports;
 mod resets;
 mod session;
@@ -73,7 +74,7 @@ impl Link {
                 loop {
                     match self.ends[from].poll(self.now) {
                         Output::Timeout(_) => break,
-                        Output::Transmit(bytes) => {
+                        Output::Transmit(_, bytes) => {
                             quiet = false;
                             for piece in bytes.chunks(cut) {
                                 let piece = Bytes::copy_from_slice(piece);
@@ -133,7 +134,7 @@ fn nothing_leaves_before_the_network_can_take_it() {
     link.ends[0].push(write(1, 64));
     assert!(matches!(link.poll(0), Output::Timeout(_)));
     link.ends[0].handle(link.now, Input::CanTransmit { bytes: 100 });
-    assert!(matches!(link.poll(0), Output::Transmit(bytes) if bytes.len() == 88));
+    assert!(matches!(link.poll(0), Output::Transmit(_, bytes) if bytes.len() == 88));
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn frames_follow_each_other_in_the_stream() {
         link.ends[0].handle(link.now, Input::CanTransmit { bytes: 100 });
         link.ends[0].push(write(fill, 64));
         link.ends[0].push(write(fill, 64));
-        let Output::Transmit(bytes) = link.poll(0) else { panic!() };
+        let Output::Transmit(_, bytes) = link.poll(0) else { panic!() };
         lengths.push(bytes.len());
         link.ends[1].handle(link.now, Input::Received(bytes));
     }
@@ -229,7 +230,7 @@ fn a_closed_link_keeps_nothing_of_what_still_comes() {
     for _ in 0..100 {
         link.ends[1].handle(link.now, Input::Received(Bytes::from_static(&[0xff; 1000])));
     }
-    assert!(link.ends[1].path.stream.is_empty());
+    assert!(link.ends[1].paths[0].stream.is_empty());
 }
 
 #[test]
@@ -305,7 +306,7 @@ fn answers_that_nobody_reads_are_bounded() {
     for _ in 0..100 {
         link.ends[0].push(write(1, 64));
         link.ends[0].handle(link.now, Input::CanTransmit { bytes: 1000 });
-        let Output::Transmit(bytes) = link.poll(0) else { panic!("no credits") };
+        let Output::Transmit(_, bytes) = link.poll(0) else { panic!("no credits") };
         link.ends[1].handle(link.now, Input::Received(bytes));
         link.ends[1].handle(link.now, Input::CanTransmit { bytes: 0 });
         assert!(link.ends[1].pop(Ready::ALL).is_some());
@@ -317,7 +318,7 @@ fn answers_that_nobody_reads_are_bounded() {
     }
     let mut link = Link::up();
     (0..1000).for_each(|number| link.ends[0].echo(number));
-    assert!(link.ends[0].path.control.len() <= 64, "{}", link.ends[0].path.control.len());
+    assert!(link.ends[0].paths[0].control.len() <= 64, "{}", link.ends[0].paths[0].control.len());
 }
 
 #[test]

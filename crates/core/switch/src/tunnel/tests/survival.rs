@@ -66,7 +66,7 @@ impl Wire {
         }
         loop {
             match self.link.poll(from) {
-                Output::Transmit(bytes) => self.flight[from].extend(bytes),
+                Output::Transmit(_, bytes) => self.flight[from].extend(bytes),
                 Output::Timeout(_) => break,
                 Output::Reset => {
                     self.resets += 1;
@@ -211,7 +211,7 @@ fn interrupted_session_ends_after_its_time() {
     link.ends[0].push(write(1, 64));
     for end in &mut link.ends {
         end.handle(link.now, Input::Disconnected);
-        assert_eq!(end.poll(link.now), Output::Interrupted(Cause::Disconnected));
+        assert_eq!(end.poll(link.now), Output::PathLost(0, Cause::Disconnected));
         assert!(end.is_up() && end.is_interrupted());
     }
     // The device keeps the session longer than the host.
@@ -235,7 +235,7 @@ fn silence_interrupts_and_a_violation_ends_the_session() {
     link.connect();
     link.settle(1000);
     let silent = link.now + Duration::from_ms(800);
-    assert_eq!(link.ends[0].poll(silent), Output::Interrupted(Cause::Lost));
+    assert_eq!(link.ends[0].poll(silent), Output::PathLost(0, Cause::Lost));
     link.ends[1].handle(link.now, Input::Received(framed(Kind::Tlps, 9, &[0; 16])));
     assert!(matches!(link.poll(1), Output::Down(Cause::Violation(_))));
 }
@@ -266,12 +266,12 @@ fn failed_attempts_leave_the_session_and_a_rejection_ends_it() {
     for answer in [&b"HTTP/1.1 400"[..], &framed(Kind::Tlps, 0, &[0; 16]), b""] {
         host.handle(link.now, Input::Connected);
         host.handle(link.now, Input::CanTransmit { bytes: 1000 });
-        assert!(matches!(host.poll(link.now), Output::Transmit(_)), "its Hello");
+        assert!(matches!(host.poll(link.now), Output::Transmit(..)), "its Hello");
         match answer {
             b"" => host.handle(link.now, Input::Disconnected),
             bytes => host.handle(link.now, Input::Received(Bytes::copy_from_slice(bytes))),
         }
-        assert!(matches!(host.poll(link.now), Output::Interrupted(_)));
+        assert!(matches!(host.poll(link.now), Output::PathLost(..)));
         host.handle(link.now, Input::Disconnected);
         assert!(host.is_interrupted());
     }
@@ -303,12 +303,13 @@ fn false_claims_cost_only_their_connection() {
             instance: 1,
             push: 0,
             session,
+            paths: None,
             credits: settings.window,
         }))
     };
     device.handle(link.now, Input::Connected);
     device.handle(link.now, Input::Received(hello(id, Some(5))));
-    assert!(matches!(device.poll(link.now), Output::Interrupted(Cause::Violation(_))));
+    assert!(matches!(device.poll(link.now), Output::PathLost(0, Cause::Violation(_))));
     assert!(device.is_interrupted());
 }
 
@@ -327,7 +328,7 @@ fn unacknowledged_frames_are_bounded() {
         }
         host.handle(link.now, Input::CanTransmit { bytes: 40_000 });
         match host.poll(link.now) {
-            Output::Transmit(bytes) => (sent, frames) = (sent + bytes.len(), frames + 1),
+            Output::Transmit(_, bytes) => (sent, frames) = (sent + bytes.len(), frames + 1),
             _ => break,
         }
     }
@@ -335,7 +336,7 @@ fn unacknowledged_frames_are_bounded() {
     // An acknowledgement makes room.
     let all = framed_acknowledging(Kind::Acknowledge, frames);
     host.handle(link.now, Input::Received(all));
-    assert!(matches!(host.poll(link.now), Output::Transmit(_)));
+    assert!(matches!(host.poll(link.now), Output::Transmit(..)));
 }
 
 #[test]
