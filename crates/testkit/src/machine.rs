@@ -229,7 +229,7 @@ impl<D: Copy> Machine<D> {
         loop {
             let output = self.host.below_mut().inner.poll_link(self.now, 0);
             match output {
-                LinkOutput::Transmit(bytes) => {
+                LinkOutput::Transmit(_, bytes) => {
                     self.captured(false, &bytes);
                     self.node.handle(self.now, tunnel::Input::Received(bytes));
                 }
@@ -245,7 +245,7 @@ impl<D: Copy> Machine<D> {
                 self.function.push((self.now, self.directions[usize::from(up)], tlp));
             }
             match output {
-                downstream::Output::Transmit(bytes) => {
+                downstream::Output::Transmit(_, bytes) => {
                     self.captured(true, &bytes);
                     let (now, input) = (self.now, tunnel::Input::Received(bytes));
                     self.host.below_mut().inner.handle_link(now, 0, input);

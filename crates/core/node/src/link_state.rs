@@ -23,6 +23,12 @@ pub enum LinkEvent {
     Interrupted(usize, Cause),
     /// The session of a link goes on over another path.
     Resumed(usize),
+    /// A link and one of its paths, which is lost; another one carries the link.
+    PathLost(usize, usize, Cause),
+    /// A link and a further path that carries it.
+    PathUp(usize, usize),
+    /// A link and the path that has taken over from a silent or lost one.
+    FailedOver(usize, usize),
     /// A link went down.
     Down {
         /// The link.
@@ -64,64 +70,100 @@ pub(crate) enum Path {
     Ended,
 }
 
-/// One link.
+/// One path of a link.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct Lane {
     pub path: Path,
     /// Failed attempts.
     pub failed: usize,
+    /// Why an end refused the other on the present path.
+    pub failure: Option<String>,
+}
+
+/// One link.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// One or two. While the link is down, one of them connects at a time.
+    pub lanes: Vec<Lane>,
+    /// The lane that connects while the link is down.
+    turn: usize,
     /// Whether the link is up, with or without a path.
     pub up: bool,
     /// Whether the session has no path.
     pub interrupted: bool,
+    /// Whether the session uses several paths at the same time.
+    pub several: bool,
     /// Why the last attempt failed, if the next attempts will fail for the same reason.
     pub refusal: Option<Cause>,
-    /// Why an end refused the other on the present path.
-    pub failure: Option<String>,
     /// When the tunnel must be polled.
     pub timer: Option<Instant>,
 }
 
 impl Link {
-    /// A link whose first attempt starts at once.
-    pub(crate) fn new() -> Self {
-        let path = Path::Waiting(Instant::ZERO);
-        let (up, interrupted, refusal, failure, timer) = (false, false, None, None, None);
-        Self { path, failed: 0, up, interrupted, refusal, failure, timer }
+    /// A link of `lanes` paths, whose first attempt starts at once.
+    pub(crate) fn new(lanes: usize) -> Self {
+        let lane = || Lane { path: Path::Waiting(Instant::ZERO), failed: 0, failure: None };
+        Self {
+            lanes: std::iter::repeat_with(lane).take(lanes).collect(),
+            turn: 0,
+            up: false,
+            interrupted: false,
+            several: false,
+            refusal: None,
+            timer: None,
+        }
+    }
+
+    /// Whether a lane without a path may connect now.
+    pub(crate) fn may_connect(&self, lane: usize) -> bool {
+        match (self.up, self.interrupted) {
+            (false, _) => lane == self.turn,
+            (true, true) => true,
+            (true, false) => self.several,
+        }
     }
 
     /// When the link must be polled.
     pub(crate) fn timer(&self) -> Option<Instant> {
-        let path = match self.path {
-            Path::Waiting(at) => Some(at),
+        let of_lane = |(number, lane): (usize, &Lane)| match lane.path {
+            Path::Waiting(at) => Some(at).filter(|_| self.may_connect(number)),
             Path::Connecting(since) => Some(since + CONNECT_TIMEOUT),
-            Path::Open(_) | Path::Closed => return self.timer,
-            Path::Ended => return None,
+            Path::Open(_) | Path::Closed => self.timer,
+            Path::Ended => None,
         };
-        // An interrupted session ends at some time, whatever becomes of its path.
-        earliest([path, self.timer.filter(|_| self.interrupted)])
+        let lanes = earliest(self.lanes.iter().enumerate().map(of_lane));
+        // An interrupted session ends at some time, whatever becomes of its paths.
+        earliest([lanes, self.timer.filter(|_| self.interrupted)])
     }
 
-    /// Records that the current attempt failed; returns its number.
-    pub(crate) fn fail(&mut self, now: Instant) -> usize {
-        let attempt = self.failed;
-        self.failed = attempt.wrapping_add(1);
-        self.path = Path::Waiting(now + RETRY_PAUSE);
+    /// Records that the current attempt of a lane failed; returns its number.
+    pub(crate) fn fail(&mut self, now: Instant, lane: usize) -> usize {
+        let count = self.lanes.len();
+        let failing = &mut self.lanes[lane];
+        let attempt = failing.failed;
+        failing.failed = attempt.wrapping_add(1);
+        failing.path = Path::Waiting(now + RETRY_PAUSE);
+        self.turn = (lane + 1) % count;
         attempt
     }
 
-    /// Handles the loss of a path whose session goes on. Returns the event of `link`, unless the
-    /// session had no path before.
-    pub(crate) fn interrupt(
+    /// Handles the loss of a path whose session goes on; `interrupted` states that it has no other.
+    /// Returns the event of `link`.
+    pub(crate) fn path_lost(
         &mut self,
         now: Instant,
-        link: usize,
+        (link, lane): (usize, usize),
+        interrupted: bool,
         cause: Cause,
     ) -> Option<LinkEvent> {
-        let first = !std::mem::replace(&mut self.interrupted, true);
+        let first = interrupted && !std::mem::replace(&mut self.interrupted, interrupted);
         // The first attempt is made at once.
-        self.path = Path::Waiting(if first { now } else { now + RETRY_PAUSE });
-        first.then_some(LinkEvent::Interrupted(link, cause))
+        self.lanes[lane].path = Path::Waiting(if first { now } else { now + RETRY_PAUSE });
+        match (first, interrupted) {
+            (true, _) => Some(LinkEvent::Interrupted(link, cause)),
+            (false, true) => None,
+            (false, false) => Some(LinkEvent::PathLost(link, lane, cause)),
+        }
     }
 
     /// Handles the loss of the path because of `cause`; returns the event of `link`. `buses` are
@@ -129,15 +171,18 @@ impl Link {
     pub(crate) fn lost(
         &mut self,
         now: Instant,
-        (link, buses): (usize, RangeInclusive<u8>),
+        (link, lane): (usize, usize),
+        buses: RangeInclusive<u8>,
         cause: Cause,
     ) -> Option<LinkEvent> {
-        (self.timer, self.interrupted) = (None, false);
+        (self.timer, self.interrupted, self.several) = (None, false, false);
         if std::mem::take(&mut self.up) {
-            self.path = Path::Waiting(now + RETRY_PAUSE);
+            for lane in &mut self.lanes {
+                lane.path = Path::Waiting(now + RETRY_PAUSE);
+            }
             return Some(LinkEvent::Down { link, cause, buses });
         }
-        let attempt = self.fail(now);
+        let attempt = self.fail(now, lane);
         let why = cause.to_string();
         use Cause::{ClosedUngreeted, Disconnected, Goodbye, Lost, Rejected, Ungreeted};
         let transient = matches!(

@@ -34,12 +34,17 @@ impl<F: Function, R: Rule> Downstream<F, R> {
         Self { tunnel, function, store, waits: None, errors }
     }
 
-    /// Handles an input from the network.
+    /// Handles an input from the network, of the only path.
     pub fn handle(&mut self, now: Instant, input: tunnel::Input) {
+        self.handle_path(now, 0, input);
+    }
+
+    /// As [`Tunnel::handle_path`].
+    pub fn handle_path(&mut self, now: Instant, path: usize, input: tunnel::Input) {
         if !matches!(input, tunnel::Input::CanTransmit { .. }) {
             self.waits = None;
         }
-        self.tunnel.handle(now, input);
+        self.tunnel.handle_path(now, path, input);
     }
 
     /// The next output. Exchanges TLPs between tunnel and function first.

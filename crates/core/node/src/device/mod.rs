@@ -16,7 +16,7 @@ use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
 use switch::push_store::Store;
-use switch::tunnel::{Cause, Input, Report, Settings, Tunnel};
+use switch::tunnel::{Cause, Input, MAX_PATHS, Report, Settings, Tunnel};
 use wire::Instant;
 use wire::earliest;
 use wire::frame::{self, HostAfter, MoveStatus, Moved};
@@ -62,6 +62,12 @@ pub enum Event {
     HostInterrupted(PathId, Cause),
     /// The session of the host goes on over this path.
     HostResumed(PathId),
+    /// One of the host's paths is lost; another one carries the link.
+    HostPathLost(PathId, Cause),
+    /// A further path of the host carries the link.
+    HostPathUp(PathId),
+    /// This path of the host has taken over from a silent or lost one.
+    HostFailedOver(PathId),
     /// The link to the host went down; the device has been reset. Has the path, if there was one.
     HostDown(Option<PathId>, Cause),
     /// A peer was rejected, or did not speak the protocol.
@@ -79,8 +85,6 @@ pub enum Event {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disconnect {
-    /// The path of the link is closed.
-    Closed,
     /// The device was moved to another group.
     Moved,
     /// The node shuts down.
@@ -90,14 +94,28 @@ enum Disconnect {
 /// The host that uses the device.
 #[derive(Debug)]
 struct Host {
-    /// The path that carries the link; `None` while its session is interrupted.
-    path: Option<PathId>,
+    /// The paths that carry the link, by their number in the tunnel; none while its session is
+    /// interrupted.
+    paths: [Option<HostPath>; MAX_PATHS],
     /// The name of the host, if it has proved its identity.
     peer: Option<Arc<str>>,
     group: u16,
-    room: usize,
     /// Set when the link ends once its tunnel is idle.
     end: Option<Disconnect>,
+}
+
+/// One path of the host.
+#[derive(Debug)]
+struct HostPath {
+    id: PathId,
+    room: usize,
+    closed: bool,
+}
+
+impl Host {
+    fn has_path(&self) -> bool {
+        self.paths.iter().any(Option::is_some)
+    }
 }
 
 /// A device node: a downstream port with the function `F` below it, used by at
@@ -157,15 +175,22 @@ impl<F: Function> DeviceNode<F> {
         self
     }
 
-    /// The path that carries the link.
+    /// The first of the paths that carry the link.
     pub fn link(&self) -> Option<PathId> {
-        self.host.as_ref()?.path
+        Some(self.host.as_ref()?.paths.iter().flatten().next()?.id)
+    }
+
+    /// Whether a path carries the link.
+    pub fn carries(&self, path: PathId) -> bool {
+        let mut paths = self.host.iter().flat_map(|host| host.paths.iter().flatten());
+        paths.any(|own| own.id == path)
     }
 
     /// Whether nothing waits to be sent to the host.
     pub fn has_sent_all(&self) -> bool {
         let Some(host) = &self.host else { return true };
-        host.path.is_none() || host.room > 0 && self.tunnel().queue().is_empty()
+        let room = host.paths.iter().flatten().any(|path| path.room > 0);
+        !host.has_path() || room && self.tunnel().queue().is_empty()
     }
 
     /// When the rate limit admits the next frame; `None` if it holds back no frame.
@@ -226,18 +251,25 @@ impl<F: Function> DeviceNode<F> {
             self.outputs.extend(gone.map(|path| Output::Close { path, linger: false }));
             return;
         }
-        let host = self.host.as_mut().filter(|host| host.path == Some(path));
-        let Some(host) = host else { return self.pending.handle(now, path, input) };
+        let ends = self.host.as_ref().is_some_and(|host| host.end.is_some());
+        let own =
+            self.host.iter_mut().flat_map(|host| &mut host.paths).enumerate().find_map(
+                |(number, own)| Some((number, own.as_mut().filter(|own| own.id == path)?)),
+            );
+        let Some((number, own)) = own else { return self.pending.handle(now, path, input) };
+        let downstream = &mut self.downstream;
         match input {
-            path::Input::Received(bytes) => self.downstream.handle(now, Input::Received(bytes)),
-            path::Input::TraceId(trace_id) => self.downstream.handle(now, Input::TraceId(trace_id)),
-            path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
-            // A Goodbye needs no more room than before.
-            path::Input::Room(bytes) => host.room = host.room.min(bytes),
-            path::Input::Refused(why) => self.downstream.tunnel.take_down(Cause::Refused(why)),
-            path::Input::Closed => {
-                (host.room, host.end) = (0, host.end.or(Some(Disconnect::Closed)))
+            path::Input::Received(bytes) => {
+                downstream.handle_path(now, number, Input::Received(bytes));
             }
+            path::Input::TraceId(trace_id) => {
+                downstream.handle_path(now, number, Input::TraceId(trace_id));
+            }
+            path::Input::Room(_) if own.closed => {}
+            // A Goodbye needs no more room than before.
+            path::Input::Room(bytes) => own.room = if ends { own.room.min(bytes) } else { bytes },
+            path::Input::Refused(why) => downstream.tunnel.take_down(Cause::Refused(why)),
+            path::Input::Closed => (own.room, own.closed) = (0, true),
             _ => {}
         }
     }
@@ -252,7 +284,7 @@ impl<F: Function> DeviceNode<F> {
     fn end_link(&mut self, end: Disconnect) {
         match &mut self.host {
             // Without a path, nobody hears a Goodbye.
-            Some(Host { path: None, .. }) if end == Disconnect::Shutdown => self.host = None,
+            Some(host) if !host.has_path() && end == Disconnect::Shutdown => self.host = None,
             Some(host) => {
                 host.end = host.end.or(Some(end));
                 self.downstream.tunnel.goodbye();
@@ -285,21 +317,28 @@ impl<F: Function> DeviceNode<F> {
     /// The next action of the link. The rate limit does not delay a Goodbye.
     fn poll_link(&mut self, now: Instant) -> downstream::Output {
         let held = self.egress.is_rate_limited(now);
-        let may = |host: &&Host| !held || host.end.is_some();
-        let bytes = self.host.as_ref().filter(may).map_or(0, |host| host.room);
-        self.downstream.handle(now, Input::CanTransmit { bytes });
+        let (mut closed, mut end) = (None, None);
+        if let Some(host) = &self.host {
+            end = host.end;
+            for (number, path) in host.paths.iter().enumerate() {
+                let Some(path) = path else { continue };
+                let bytes = if held && end.is_none() { 0 } else { path.room };
+                self.downstream.handle_path(now, number, Input::CanTransmit { bytes });
+                closed = closed.or(Some(number).filter(|_| path.closed));
+            }
+        }
         let output = self.downstream.poll(now);
-        let end = self.host.as_ref().and_then(|host| host.end);
-        match (&output, end) {
-            (downstream::Output::Timeout(_), Some(Disconnect::Shutdown)) => {
+        match (&output, end, closed) {
+            (downstream::Output::Timeout(_), Some(Disconnect::Shutdown), _) => {
                 self.close_link();
                 output
             }
-            (downstream::Output::Timeout(_), Some(end)) => {
-                match end {
-                    Disconnect::Moved => self.downstream.tunnel.take_down(Cause::Moved),
-                    _ => self.downstream.handle(now, Input::Disconnected),
-                }
+            (downstream::Output::Timeout(_), Some(Disconnect::Moved), _) => {
+                self.downstream.tunnel.take_down(Cause::Moved);
+                self.downstream.poll(now)
+            }
+            (downstream::Output::Timeout(_), None, Some(path)) => {
+                self.downstream.handle_path(now, path, Input::Disconnected);
                 self.downstream.poll(now)
             }
             _ => output,
@@ -307,38 +346,50 @@ impl<F: Function> DeviceNode<F> {
     }
 
     fn close_link(&mut self) {
-        let Some(Host { path: Some(path), end, .. }) = self.host.take() else { return };
-        let linger = matches!(end, Some(Disconnect::Moved | Disconnect::Shutdown));
-        self.outputs.push_back(Output::Close { path, linger });
+        let Some(Host { paths, end, .. }) = self.host.take() else { return };
+        let linger = end.is_some();
+        let close = |path: HostPath| Output::Close { path: path.id, linger };
+        self.outputs.extend(paths.into_iter().flatten().map(close));
     }
 
     fn link_output(&mut self, now: Instant, output: downstream::Output) {
         let Some(host) = &mut self.host else { return };
-        match (output, host.path) {
-            (downstream::Output::Transmit(bytes), Some(path)) => {
-                host.room -= bytes.len();
+        let id = |number: usize| host.paths[number].as_ref().map(|path| path.id);
+        let event = match output {
+            downstream::Output::Transmit(number, bytes) => {
+                let Some(path) = &mut host.paths[number] else { return };
+                path.room -= bytes.len();
                 self.egress.sent(now, bytes.len());
-                self.outputs.push_back(Output::Transmit { path, bytes });
+                self.outputs.push_back(Output::Transmit { path: path.id, bytes });
+                None
             }
-            (downstream::Output::Up(_), Some(path)) => {
-                self.outputs.push_back(Output::Event(Event::HostUp(path)));
+            downstream::Output::Up(_) => id(0).map(Event::HostUp),
+            downstream::Output::Resumed => {
+                host.paths.iter().flatten().next().map(|path| Event::HostResumed(path.id))
             }
-            (downstream::Output::Resumed, Some(path)) => {
-                self.outputs.push_back(Output::Event(Event::HostResumed(path)));
+            downstream::Output::Joined(number) => id(number).map(Event::HostPathUp),
+            downstream::Output::FailedOver(number) => id(number).map(Event::HostFailedOver),
+            downstream::Output::PathLost(number, cause) => {
+                let Some(HostPath { id, .. }) = host.paths[number].take() else { return };
+                self.downstream.handle_path(now, number, Input::Disconnected);
+                let interrupted = self.downstream.tunnel.is_interrupted();
+                let event = if interrupted { Event::HostInterrupted } else { Event::HostPathLost };
+                self.outputs.push_back(Output::Event(event(id, cause)));
+                self.outputs.push_back(Output::Close { path: id, linger: false });
+                None
             }
-            (downstream::Output::Interrupted(cause), Some(path)) => {
-                (host.path, host.room, host.end) = (None, 0, None);
-                self.downstream.handle(now, Input::Disconnected);
-                self.outputs.push_back(Output::Event(Event::HostInterrupted(path, cause)));
-                self.outputs.push_back(Output::Close { path, linger: false });
-            }
-            (downstream::Output::Down(cause), path) => {
+            downstream::Output::Down(cause) => {
+                let path = host.paths.iter().flatten().next().map(|path| path.id);
                 self.outputs.push_back(Output::Event(Event::HostDown(path, cause)));
-                self.downstream.handle(now, Input::Disconnected);
+                for number in 0..MAX_PATHS {
+                    self.downstream.handle_path(now, number, Input::Disconnected);
+                }
                 self.close_link();
+                None
             }
-            _ => {}
-        }
+            _ => None,
+        };
+        self.outputs.extend(event.map(Output::Event));
     }
 
     /// Serves the pending connections: one may become the host, or may move the device. Returns
@@ -348,15 +399,19 @@ impl<F: Function> DeviceNode<F> {
         let occupant = self.host.as_ref().map(|host| Occupant {
             session: tunnel.session(),
             peer: host.peer.clone(),
-            interrupted: host.path.is_none(),
+            interrupted: !host.has_path(),
+            takes_further: tunnel.paths().is_some() && host.paths.iter().any(Option::is_none),
         });
+        let silent = tunnel.most_silent_path();
         let served = self.pending.serve(now, occupant.as_ref(), self.group, &mut self.outputs);
         let again = served.is_some();
         match (served, &mut self.host) {
             (Some(Served::Host(chosen)), _) => self.attach(now, chosen),
             // The host has given its path up before this node has noticed the loss.
             (Some(Served::Returns), Some(host)) => {
-                (host.room, host.end) = (0, host.end.or(Some(Disconnect::Closed)));
+                if let Some(path) = silent.and_then(|number| host.paths[number].as_mut()) {
+                    (path.room, path.closed) = (0, true);
+                }
             }
             (Some(Served::Replaces), _) => self.downstream.tunnel.take_down(Cause::SessionGone),
             _ => {}
@@ -372,13 +427,18 @@ impl<F: Function> DeviceNode<F> {
         (self.pending.timer(), again)
     }
 
-    /// Accepts a host, or the next path of the present host.
+    /// Accepts a host, or a further path of the present host.
     fn attach(&mut self, now: Instant, chosen: AcceptedHost) {
         let AcceptedHost { path, greeting, group, room, peer } = chosen;
-        let goes_on = self.downstream.tunnel.is_interrupted();
-        self.downstream.handle(now, Input::Connected);
-        self.downstream.handle(now, Input::Received(greeting));
-        self.host = Some(Host { path: Some(path), peer, group, room, end: None });
+        let goes_on = self.host.is_some();
+        let host = self.host.get_or_insert_with(|| {
+            let (paths, end) = Default::default();
+            Host { paths, peer, group, end }
+        });
+        let number = host.paths.iter().position(Option::is_none).expect("a free path");
+        host.paths[number] = Some(HostPath { id: path, room, closed: false });
+        self.downstream.handle_path(now, number, Input::Connected);
+        self.downstream.handle_path(now, number, Input::Received(greeting));
         self.outputs.push_back(Output::Linked { path, goes_on });
     }
 

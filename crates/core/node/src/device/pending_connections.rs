@@ -59,6 +59,8 @@ pub(super) struct Occupant {
     pub peer: Option<Arc<str>>,
     /// Whether its session has no path.
     pub interrupted: bool,
+    /// Whether its session takes a further path.
+    pub takes_further: bool,
 }
 
 /// What a pending connection needs.
@@ -280,7 +282,7 @@ impl PendingConnection {
         };
         let (same_session, same_process) = (same(0), same(32));
         match occupant.interrupted {
-            interrupted if goes_on && same_session => match interrupted {
+            interrupted if goes_on && same_session => match interrupted || occupant.takes_further {
                 true => Decision::Host(group),
                 false => Decision::Returns,
             },
@@ -331,9 +333,9 @@ impl PendingConnection {
             // A probe carries no TLPs.
             while tunnel.pop(pcie::Ready::ALL).is_some() {}
             match tunnel.poll(now) {
-                tunnel::Output::Transmit(bytes) => transmit(bytes, &mut self.room),
+                tunnel::Output::Transmit(_, bytes) => transmit(bytes, &mut self.room),
                 tunnel::Output::Down(cause) => {
-                    while let tunnel::Output::Transmit(bytes) = tunnel.poll(now) {
+                    while let tunnel::Output::Transmit(_, bytes) = tunnel.poll(now) {
                         transmit(bytes, &mut self.room);
                     }
                     if !matches!(
@@ -354,8 +356,10 @@ impl PendingConnection {
                     return;
                 }
                 tunnel::Output::Up(_)
-                | tunnel::Output::Interrupted(_)
+                | tunnel::Output::PathLost(..)
                 | tunnel::Output::Resumed
+                | tunnel::Output::Joined(_)
+                | tunnel::Output::FailedOver(_)
                 | tunnel::Output::Reset
                 | tunnel::Output::EchoReply(_)
                 | tunnel::Output::Moved(_) => {}

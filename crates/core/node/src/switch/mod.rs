@@ -1,6 +1,6 @@
 //! A switch node: a switch and the paths of its links.
 
-use crate::link_state::{CONNECT_TIMEOUT, FRAME, Link, LinkEvent, Path};
+use crate::link_state::{CONNECT_TIMEOUT, FRAME, Lane, Link, LinkEvent, Path};
 use crate::path;
 use ::switch::congestion::Rate;
 use ::switch::egress::Egress;
@@ -8,7 +8,7 @@ use ::switch::tunnel::{self, Cause};
 use ::switch::upstream::{LinkOutput, Settings, Upstream};
 use bytes::Bytes;
 use pcie::{Function, Ports, Ready};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use wire::Instant;
 use wire::earliest;
 
@@ -20,6 +20,8 @@ pub enum Output {
     Connect {
         /// The link.
         link: usize,
+        /// The path of the link.
+        lane: usize,
         /// Number of failed attempts before this one. If the peer has several addresses, each
         /// attempt uses the next.
         attempt: usize,
@@ -28,6 +30,8 @@ pub enum Output {
     Transmit {
         /// The link.
         link: usize,
+        /// The path of the link.
+        lane: usize,
         /// The bytes.
         bytes: Bytes,
     },
@@ -36,6 +40,8 @@ pub enum Output {
     Close {
         /// The link.
         link: usize,
+        /// The path of the link.
+        lane: usize,
         /// Why the tunnel closed the path, if it was connected.
         cause: Option<Cause>,
     },
@@ -65,14 +71,20 @@ pub struct SwitchNode {
 }
 
 impl SwitchNode {
-    /// A switch after power-on. All links together send at most `limit`, which
-    /// they share evenly in bytes.
+    /// A switch after power-on, with one path for each link. All links together send at most
+    /// `limit`, which they share evenly in bytes.
     ///
     /// # Panics
     /// As [`Upstream::new`].
     pub fn new(settings: Settings, limit: Option<Rate>) -> Self {
+        let lanes = vec![1; settings.ports.into()];
+        Self::with_lanes(settings, limit, &lanes)
+    }
+
+    /// As [`new`](Self::new), with this number of paths for each link, one or two.
+    pub fn with_lanes(settings: Settings, limit: Option<Rate>, lanes: &[usize]) -> Self {
         let upstream = Upstream::new(settings);
-        let links: Vec<_> = (0..upstream.links()).map(|_| Link::new()).collect();
+        let links: Vec<_> = lanes.iter().map(|lanes| Link::new(*lanes)).collect();
         let egress = Egress::new(links.len(), FRAME, limit);
         Self { upstream, links, egress, outputs: VecDeque::new() }
     }
@@ -92,41 +104,51 @@ impl SwitchNode {
         self.egress.is_rate_limited(now)
     }
 
-    /// Takes an event of the path of `link`. Ignores events of a closed path.
+    /// Takes an event of the only path of `link`. Ignores events of a closed path.
     pub fn handle_link(&mut self, now: Instant, link: usize, input: path::Input) {
+        self.handle_lane(now, (link, 0), input);
+    }
+
+    /// Takes an event of a path: a link, and the number of its path. Ignores events of a closed
+    /// path.
+    pub fn handle_lane(&mut self, now: Instant, (link, lane): (usize, usize), input: path::Input) {
         self.egress.begin();
         let (upstream, up) = (&mut self.upstream, self.links[link].up);
-        match (&mut self.links[link].path, input) {
+        let mut pass = |input| upstream.tunnel_mut(link).handle_path(now, lane, input);
+        let own = &mut self.links[link].lanes[lane];
+        match (&mut own.path, input) {
             (path @ Path::Connecting(_), path::Input::Connected) => {
                 *path = Path::Open(0);
-                upstream.handle_link(now, link, tunnel::Input::Connected);
+                pass(tunnel::Input::Connected);
             }
-            (Path::Connecting(_), path::Input::Failed(why)) => self.failed(now, link, why),
+            (Path::Connecting(_), path::Input::Failed(why)) => self.failed(now, (link, lane), why),
             (Path::Connecting(_), path::Input::Closed) => {
-                self.failed(now, link, "the connection was closed".into());
+                self.failed(now, (link, lane), "the connection was closed".into());
             }
             (Path::Open(_), path::Input::Received(bytes)) => {
-                upstream.handle_link(now, link, tunnel::Input::Received(bytes));
+                pass(tunnel::Input::Received(bytes));
             }
             (Path::Open(_), path::Input::TraceId(trace_id)) => {
-                upstream.handle_link(now, link, tunnel::Input::TraceId(trace_id));
+                pass(tunnel::Input::TraceId(trace_id));
             }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
             (Path::Connecting(_) | Path::Open(_), path::Input::Refused(why)) if up => {
                 upstream.tunnel_mut(link).take_down(Cause::Refused(why));
             }
             (Path::Connecting(_), path::Input::Refused(why)) => {
-                let place = (link, upstream.buses(link));
-                let event = self.links[link].lost(now, place, Cause::Refused(why));
+                let buses = upstream.buses(link);
+                let cause = Cause::Refused(why);
+                let event = self.links[link].lost(now, (link, lane), buses, cause);
                 self.outputs.extend(event.map(Output::Event));
             }
-            (Path::Open(_), path::Input::Refused(why) | path::Input::Failed(why)) => {
-                self.links[link].failure = Some(why);
-                self.handle_link(now, link, path::Input::Closed);
+            (path @ Path::Open(_), path::Input::Refused(why) | path::Input::Failed(why)) => {
+                *path = Path::Closed;
+                own.failure = Some(why);
+                pass(tunnel::Input::Disconnected);
             }
             (path @ Path::Open(_), path::Input::Closed) => {
                 *path = Path::Closed;
-                upstream.handle_link(now, link, tunnel::Input::Disconnected);
+                pass(tunnel::Input::Disconnected);
             }
             _ => {}
         }
@@ -149,7 +171,9 @@ impl SwitchNode {
                     self.transmit(now, link, false);
                 }
             }
-            (0..self.links.len()).for_each(|link| self.maintain_path(now, link));
+            for link in 0..self.links.len() {
+                (0..self.links[link].lanes.len()).for_each(|lane| self.maintain(now, (link, lane)));
+            }
             if self.outputs.is_empty() {
                 self.egress.begin();
                 let links = self.links.iter().map(Link::timer);
@@ -187,79 +211,92 @@ impl SwitchNode {
         self.upstream.hold(link, held);
     }
 
-    /// Sends Goodbye on every link whose path has room, and closes all paths. Poll until no action
-    /// is left. The node opens no further path.
+    /// Sends Goodbye on every path that has room, and closes all paths. Poll until no action is left.
+    /// The node opens no further path.
     pub fn close(&mut self, now: Instant) {
         self.upstream.goodbye();
         for link in 0..self.links.len() {
             self.flush(now, link);
-            let path = std::mem::replace(&mut self.links[link].path, Path::Ended);
-            if !matches!(path, Path::Waiting(_) | Path::Ended) {
-                self.outputs.push_back(Output::Close { link, cause: None });
-                self.upstream.handle_link(now, link, tunnel::Input::Disconnected);
+            for lane in 0..self.links[link].lanes.len() {
+                let path = std::mem::replace(&mut self.links[link].lanes[lane].path, Path::Ended);
+                if !matches!(path, Path::Waiting(_) | Path::Ended) {
+                    self.close_lane(now, (link, lane), None);
+                }
             }
         }
     }
 
+    fn close_lane(&mut self, now: Instant, (link, lane): (usize, usize), cause: Option<Cause>) {
+        self.outputs.push_back(Output::Close { link, lane, cause });
+        self.upstream.tunnel_mut(link).handle_path(now, lane, tunnel::Input::Disconnected);
+    }
+
     /// Starts an attempt that is due, and cancels one that timed out.
-    fn maintain_path(&mut self, now: Instant, link: usize) {
-        let Link { path, failed, .. } = &mut self.links[link];
+    fn maintain(&mut self, now: Instant, (link, lane): (usize, usize)) {
+        let may_connect = self.links[link].may_connect(lane);
+        let Lane { path, failed, .. } = &mut self.links[link].lanes[lane];
         match *path {
-            Path::Waiting(at) if now >= at => {
+            Path::Waiting(at) if now >= at && may_connect => {
                 *path = Path::Connecting(now);
-                self.outputs.push_back(Output::Connect { link, attempt: *failed });
+                self.outputs.push_back(Output::Connect { link, lane, attempt: *failed });
             }
             Path::Connecting(since) if now >= since + CONNECT_TIMEOUT => {
-                self.outputs.push_back(Output::Close { link, cause: None });
-                self.failed(now, link, "the connection attempt timed out".into());
+                self.outputs.push_back(Output::Close { link, lane, cause: None });
+                self.failed(now, (link, lane), "the connection attempt timed out".into());
             }
             _ => {}
         }
     }
 
-    fn failed(&mut self, now: Instant, link: usize, why: String) {
-        let attempt = self.links[link].fail(now);
+    fn failed(&mut self, now: Instant, (link, lane): (usize, usize), why: String) {
+        let attempt = self.links[link].fail(now, lane);
         let event = LinkEvent::Failed { link, attempt, why, permanent: false };
         self.outputs.push_back(Output::Event(event));
+    }
+
+    /// Tells a tunnel the room of its paths; returns whether it is to be polled.
+    fn offer(&mut self, now: Instant, link: usize, allowed: bool) -> bool {
+        let mut polled = self.links[link].interrupted;
+        for (lane, Lane { path, .. }) in self.links[link].lanes.iter().enumerate() {
+            let bytes = match *path {
+                Path::Open(room) if allowed => room,
+                Path::Open(_) | Path::Closed => 0,
+                _ => continue,
+            };
+            polled = true;
+            let input = tunnel::Input::CanTransmit { bytes };
+            self.upstream.tunnel_mut(link).handle_path(now, lane, input);
+        }
+        polled
     }
 
     /// If `allowed`, polls the tunnel of a link until it has sent one frame; returns the frame's
     /// bytes.
     fn transmit(&mut self, now: Instant, link: usize, allowed: bool) -> Option<usize> {
-        let room = match self.links[link].path {
-            Path::Open(room) => room,
-            Path::Closed => 0,
-            _ if self.links[link].interrupted => 0,
-            _ => return None,
-        };
-        let bytes = if allowed { room } else { 0 };
-        self.upstream.handle_link(now, link, tunnel::Input::CanTransmit { bytes });
+        if !self.offer(now, link, allowed) {
+            return None;
+        }
         loop {
-            match self.upstream.poll_link(now, link) {
-                LinkOutput::Transmit(bytes) => {
+            let event = match self.upstream.poll_link(now, link) {
+                LinkOutput::Transmit(lane, bytes) => {
                     let length = bytes.len();
-                    self.links[link].path = Path::Open(room - length);
-                    self.outputs.push_back(Output::Transmit { link, bytes });
+                    self.sent(link, lane, bytes);
                     return Some(length);
                 }
                 LinkOutput::Up(hello) => {
-                    (self.links[link].up, self.links[link].refusal) = (true, None);
-                    self.outputs.push_back(Output::Event(LinkEvent::Up(link, hello)));
+                    let several = self.upstream.tunnel(link).paths().is_some();
+                    let up = &mut self.links[link];
+                    (up.up, up.refusal, up.several) = (true, None, several);
+                    Some(LinkEvent::Up(link, hello))
                 }
-                LinkOutput::EchoReply(number) => {
-                    self.outputs.push_back(Output::Event(LinkEvent::Echo(link, number)));
-                }
-                LinkOutput::Interrupted(cause) => {
-                    let cause = self.links[link].failure.take().map_or(cause, Cause::Refused);
-                    self.outputs.push_back(Output::Close { link, cause: Some(cause.clone()) });
-                    self.upstream.handle_link(now, link, tunnel::Input::Disconnected);
-                    self.outputs
-                        .extend(self.links[link].interrupt(now, link, cause).map(Output::Event));
-                }
+                LinkOutput::EchoReply(number) => Some(LinkEvent::Echo(link, number)),
+                LinkOutput::PathLost(lane, cause) => self.path_lost(now, (link, lane), cause),
                 LinkOutput::Resumed => {
                     self.links[link].interrupted = false;
-                    self.outputs.push_back(Output::Event(LinkEvent::Resumed(link)));
+                    Some(LinkEvent::Resumed(link))
                 }
+                LinkOutput::Joined(lane) => Some(LinkEvent::PathUp(link, lane)),
+                LinkOutput::FailedOver(lane) => Some(LinkEvent::FailedOver(link, lane)),
                 LinkOutput::Down(cause) => {
                     self.link_down(now, link, cause);
                     return None;
@@ -268,31 +305,57 @@ impl SwitchNode {
                     self.links[link].timer = at;
                     return None;
                 }
-                LinkOutput::Reset | LinkOutput::Move(_) | LinkOutput::Moved(_) => {}
-            }
+                LinkOutput::Reset | LinkOutput::Move(_) | LinkOutput::Moved(_) => None,
+            };
+            self.outputs.extend(event.map(Output::Event));
         }
     }
 
-    /// Closes the path of a link that went down; another attempt follows.
+    fn sent(&mut self, link: usize, lane: usize, bytes: Bytes) {
+        if let Path::Open(room) = &mut self.links[link].lanes[lane].path {
+            *room -= bytes.len();
+        }
+        self.outputs.push_back(Output::Transmit { link, lane, bytes });
+    }
+
+    /// Closes a path whose session goes on.
+    fn path_lost(
+        &mut self,
+        now: Instant,
+        (link, lane): (usize, usize),
+        cause: Cause,
+    ) -> Option<LinkEvent> {
+        let failure = self.links[link].lanes[lane].failure.take();
+        let cause = failure.map_or(cause, Cause::Refused);
+        self.close_lane(now, (link, lane), Some(cause.clone()));
+        let interrupted = self.upstream.tunnel(link).is_interrupted();
+        self.links[link].path_lost(now, (link, lane), interrupted, cause)
+    }
+
+    /// Closes the paths of a link that went down; another attempt follows.
     fn link_down(&mut self, now: Instant, link: usize, cause: Cause) {
-        let cause = self.links[link].failure.take().map_or(cause, Cause::Refused);
+        let lanes = &mut self.links[link].lanes;
+        let failure = lanes.iter_mut().find_map(|lane| lane.failure.take());
+        let cause = failure.map_or(cause, Cause::Refused);
+        // Before it is up, the link has one path.
+        let present = |lane: &Lane| !matches!(lane.path, Path::Waiting(_));
+        let open: Vec<usize> = (0..lanes.len()).filter(|lane| present(&lanes[*lane])).collect();
         self.flush(now, link);
-        self.outputs.push_back(Output::Close { link, cause: Some(cause.clone()) });
-        self.upstream.handle_link(now, link, tunnel::Input::Disconnected);
+        let lane = open.first().copied().unwrap_or(0);
+        for lane in open.into_iter().chain([lane]).collect::<BTreeSet<_>>() {
+            self.close_lane(now, (link, lane), Some(cause.clone()));
+        }
         let buses = self.upstream.buses(link);
-        let event = self.links[link].lost(now, (link, buses), cause);
+        let event = self.links[link].lost(now, (link, lane), buses, cause);
         self.outputs.extend(event.map(Output::Event));
     }
 
     /// Sends what is still queued, such as a Reject or Goodbye.
     fn flush(&mut self, now: Instant, link: usize) {
-        let Path::Open(bytes) = self.links[link].path else { return };
-        self.upstream.handle_link(now, link, tunnel::Input::CanTransmit { bytes });
+        self.offer(now, link, true);
         loop {
             match self.upstream.poll_link(now, link) {
-                LinkOutput::Transmit(bytes) => {
-                    self.outputs.push_back(Output::Transmit { link, bytes });
-                }
+                LinkOutput::Transmit(lane, bytes) => self.sent(link, lane, bytes),
                 LinkOutput::Timeout(_) => return,
                 _ => {}
             }

@@ -53,7 +53,7 @@ fn events(world: &Fabric) -> Vec<(u64, LinkEvent)> {
 /// The attempts to connect: time in milliseconds, link, and number.
 fn attempts(world: &Fabric) -> Vec<(u64, usize, usize)> {
     let attempt = |(at, output): &(Instant, Output)| match output {
-        Output::Connect { link, attempt } => Some((at.as_ns() / 1_000_000, *link, *attempt)),
+        Output::Connect { link, lane: 0, attempt } => Some((at.as_ns() / 1_000_000, *link, *attempt)),
         _ => None,
     };
     world.log.iter().filter_map(attempt).collect()
@@ -100,10 +100,10 @@ fn an_attempt_without_answer_is_given_up() {
     assert_eq!(
         world.log,
         [
-            (at(0), Output::Connect { link: 0, attempt: 0 }),
-            (at(2_000), Output::Close { link: 0, cause: None }),
+            (at(0), Output::Connect { link: 0, lane: 0, attempt: 0 }),
+            (at(2_000), Output::Close { link: 0, lane: 0, cause: None }),
             (at(2_000), Output::Event(failed)),
-            (at(2_200), Output::Connect { link: 0, attempt: 1 }),
+            (at(2_200), Output::Connect { link: 0, lane: 0, attempt: 1 }),
         ]
     );
 }
@@ -117,7 +117,7 @@ fn rejected_link_is_reported_once_and_retried() {
     let failed = LinkEvent::Failed { link: 0, attempt: 0, why: cause.to_string(), permanent: true };
     assert_eq!(events(&world), [(0, failed)]);
     assert_eq!(attempts(&world).len(), 6);
-    let close = Output::Close { link: 0, cause: Some(cause) };
+    let close = Output::Close { link: 0, lane: 0, cause: Some(cause) };
     let closed = |(_, output): &&(Instant, Output)| *output == close;
     assert_eq!(world.log.iter().filter(closed).count(), 6);
     world.links[0].manner = Manner::Serves;
@@ -144,7 +144,7 @@ fn a_link_is_lost_and_comes_back() {
     assert!(!switch(&mut world).is_up(0) && switch(&mut world).is_up(1));
     let close = |(_, output): &&(Instant, Output)| matches!(output, Output::Close { .. });
     let (at, output) = world.log.iter().rfind(close).unwrap();
-    assert_eq!(*output, Output::Close { link: 0, cause: Some(Cause::Lost) });
+    assert_eq!(*output, Output::Close { link: 0, lane: 0, cause: Some(Cause::Lost) });
     assert!(*at - before <= ms(800), "{}", *at - before);
     stall(&mut world, 0, false);
     world.pass(RETRY_PAUSE);

@@ -230,7 +230,7 @@ fn carry(ends: &mut [Tunnel; 2], piece: usize) {
         let mut quiet = true;
         for from in 0..2 {
             ends[from].handle(Instant::ZERO, Input::CanTransmit { bytes: 1 << 16 });
-            while let Output::Transmit(bytes) = ends[from].poll(Instant::ZERO) {
+            while let Output::Transmit(_, bytes) = ends[from].poll(Instant::ZERO) {
                 quiet = false;
                 for part in bytes.chunks(piece) {
                     let part = Bytes::copy_from_slice(part);

@@ -453,6 +453,12 @@ impl Tunnel {
         self.session.paths
     }
 
+    /// The path that is up and was silent for longest.
+    pub fn most_silent_path(&self) -> Option<usize> {
+        let up = (0..MAX_PATHS).filter(|path| self.paths[*path].is_up());
+        up.min_by_key(|path| self.paths[*path].last_heard())
+    }
+
     /// A path that is up; else the first one.
     fn any_path(&mut self) -> &mut Path {
         let up = self.paths.iter().position(Path::is_up).unwrap_or(0);

@@ -65,7 +65,7 @@ fn late_node_keeps_hosts_whose_bytes_have_arrived() {
         let now = shell.now;
         let peer = shell.peer(path);
         peer.tunnel.handle(now, tunnel::Input::CanTransmit { bytes: 1 << 20 });
-        while let tunnel::Output::Transmit(bytes) = peer.tunnel.poll(now) {
+        while let tunnel::Output::Transmit(_, bytes) = peer.tunnel.poll(now) {
             waits.push((path, bytes));
         }
     }

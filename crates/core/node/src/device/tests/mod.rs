@@ -168,12 +168,12 @@ impl Shell {
             loop {
                 match peer.tunnel.poll(self.now) {
                     tunnel::Output::Timeout(_) => break,
-                    tunnel::Output::Transmit(bytes) if open => {
+                    tunnel::Output::Transmit(_, bytes) if open => {
                         any = true;
                         let input = path::Input::Received(bytes);
                         self.node.handle(self.now, *path, input);
                     }
-                    tunnel::Output::Transmit(_) => {}
+                    tunnel::Output::Transmit(..) => {}
                     output => peer.outputs.push(output),
                 }
             }

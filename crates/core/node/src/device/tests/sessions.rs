@@ -29,7 +29,7 @@ impl Shell {
         peer.alive = false;
         let mut tunnel = std::mem::replace(&mut peer.tunnel, stand_in);
         tunnel.handle(now, tunnel::Input::Disconnected);
-        assert!(matches!(tunnel.poll(now), tunnel::Output::Interrupted(_)));
+        assert!(matches!(tunnel.poll(now), tunnel::Output::PathLost(..)));
         let next = self.accept(tunnel, Rights::ALL, true, name);
         self.settle();
         next

@@ -224,7 +224,7 @@ impl Fabric {
                     self.switch(at).handle_link(now, port, Input::Failed("nobody".into()));
                 }
             },
-            Output::Transmit { link: port, bytes } => {
+            Output::Transmit { link: port, bytes, .. } => {
                 let index = self.number(at, port).expect("somebody is there");
                 let link = &mut self.links[index];
                 assert_eq!(link.state, State::Open, "a path that is not open");
