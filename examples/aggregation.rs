@@ -84,7 +84,7 @@ fn carry(now: Instant, from: &mut Tunnel, to: &mut Tunnel) {
     from.handle(now, Input::CanTransmit { bytes: 1 << 20 });
     loop {
         match from.poll(now) {
-            Output::Transmit(bytes) => to.handle(now, Input::Received(bytes)),
+            Output::Transmit(_, bytes) => to.handle(now, Input::Received(bytes)),
             Output::Timeout(_) => return,
             _ => {}
         }

@@ -55,10 +55,10 @@ fn carry(switch: &mut Upstream, device: &mut Downstream<Thermometer, ()>) -> boo
             (LinkOutput::Timeout(_), LinkOutput::Timeout(_)) => return moved,
             (down, up) => {
                 moved = true;
-                if let LinkOutput::Transmit(bytes) = down {
+                if let LinkOutput::Transmit(_, bytes) = down {
                     device.handle(NOW, tunnel::Input::Received(bytes));
                 }
-                if let LinkOutput::Transmit(bytes) = up {
+                if let LinkOutput::Transmit(_, bytes) = up {
                     switch.handle_link(NOW, 0, tunnel::Input::Received(bytes));
                 }
             }

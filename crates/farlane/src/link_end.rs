@@ -84,7 +84,7 @@ impl LinkEnd {
             let bytes = self.connection.room(now);
             self.tunnel.handle(now, Input::CanTransmit { bytes });
             match self.tunnel.poll(now) {
-                Output::Transmit(bytes) => {
+                Output::Transmit(_, bytes) => {
                     moved = true;
                     let sent = self.connection.send(now, bytes);
                     sent.map_err(|error| failed(&self.name, error.to_string()))?;
@@ -101,8 +101,10 @@ impl LinkEnd {
                 Output::Up(_)
                 | Output::Reset
                 | Output::Move(_)
-                | Output::Interrupted(_)
-                | Output::Resumed => moved = true,
+                | Output::PathLost(..)
+                | Output::Resumed
+                | Output::Joined(_)
+                | Output::FailedOver(_) => moved = true,
                 Output::Timeout(at) => break at,
             }
         };

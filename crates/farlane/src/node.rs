@@ -13,6 +13,7 @@ use std::io::{self, ErrorKind};
 use switch::aggregate::Policy;
 use switch::congestion::{self, Rate};
 use wire::Duration;
+use wire::frame::Paths;
 
 /// Options of every node.
 #[derive(Args, Clone, Debug)]
@@ -43,6 +44,10 @@ pub struct NodeArgs {
     /// all. The shorter time of both ends counts. A number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = survive)]
     pub survive: Duration,
+    /// How a host uses two paths of `--connect A,B`: active (one carries the link, and the other one
+    /// takes over) or both (each carries everything, and the first copy counts)
+    #[arg(long, value_name = "HOW", default_value = "active", value_parser = paths)]
+    pub paths: Paths,
     /// Priority of packets that links send, 0 to 7 (SO_PRIORITY); 7 needs CAP_NET_ADMIN
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(0..=7))]
     pub priority: Option<u8>,
@@ -57,7 +62,14 @@ pub struct NodeArgs {
 impl NodeArgs {
     /// The addresses of the peers. Fails as [`far_side`].
     pub fn peers(&self, texts: &[String]) -> Result<Vec<Peer>, Failure> {
-        texts.iter().map(|text| far_side(text, self.keys.protection())).collect()
+        let peers: Vec<Peer> = texts
+            .iter()
+            .map(|text| far_side(text, self.keys.protection()))
+            .collect::<Result<_, _>>()?;
+        if self.survive == Duration::ZERO && peers.iter().any(|peer| peer.paths().count() > 1) {
+            wrong_usage("two paths need --survive above 0")
+        }
+        Ok(peers)
     }
 
     /// The settings without a gate in front of the line.
@@ -69,6 +81,7 @@ impl NodeArgs {
             congestion: self.congestion,
             rate_limit: self.rate_limit,
             survive: self.survive,
+            paths: self.paths,
             marking: Marking { priority: self.priority, dscp: self.dscp },
             gate: None,
             credentials: None,
@@ -130,6 +143,15 @@ pub fn waiting(spin: Duration) -> Waiting {
     match spin {
         Duration::ZERO => Waiting::Block,
         spin => Waiting::Spin(spin),
+    }
+}
+
+/// Parses how two paths are used.
+fn paths(text: &str) -> Result<Paths, String> {
+    match text {
+        "active" => Ok(Paths::Active),
+        "both" => Ok(Paths::Both),
+        _ => Err(format!("invalid value '{text}': expected active or both")),
     }
 }
 

@@ -60,7 +60,7 @@ pub fn ports(peers: &[Peer]) -> Vec<u16> {
         Address::Tcp(address) => Some(address.port()),
         Address::Raw(_) | Address::Other(_) => None,
     };
-    peers.iter().flat_map(Peer::addresses).filter_map(port).collect()
+    peers.iter().flat_map(Peer::paths).flat_map(Peer::addresses).filter_map(port).collect()
 }
 
 /// Adds what a namespace needs: its file, and the record next to it; for RAM, the limit of the

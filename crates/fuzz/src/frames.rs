@@ -29,6 +29,7 @@ fn hello(role: Role, expected: Option<u32>) -> Vec<u8> {
         instance: settings.instance,
         push: 0,
         session: Some(Survival { id: 1 << 32 | 1, survive_ms: 10_000, expected }),
+        paths: None,
         credits: settings.window,
     };
     let mut payload = Vec::new();
@@ -93,7 +94,7 @@ fn drain(end: &mut Tunnel, now: Instant) {
                 let (status, host) = (MoveStatus::Done, HostAfter::None);
                 end.answer_move(Moved { status, host, awaited: false, from: 0, to: group });
             }
-            Output::Transmit(frames) => check(&frames),
+            Output::Transmit(_, frames) => check(&frames),
             _ => {}
         }
     }

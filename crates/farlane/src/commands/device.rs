@@ -154,6 +154,9 @@ fn line(event: &DeviceEvent) -> String {
             format!("host {peer} interrupted, waits for a connection: {cause}")
         }
         DeviceEvent::HostResumed(peer) => format!("host {peer} resumed"),
+        DeviceEvent::HostPathLost(peer, cause) => format!("host {peer}: path lost: {cause}"),
+        DeviceEvent::HostPathUp(peer) => format!("host {peer}: further path up"),
+        DeviceEvent::HostFailedOver(peer) => format!("host {peer}: this path takes over"),
         DeviceEvent::HostDown(peer, cause) => format!("host {peer} detached: {cause}"),
         DeviceEvent::TurnedAway(peer, cause) => format!("rejected {peer}: {cause}"),
         DeviceEvent::Moved { by, group, answer } => moved(&by.to_string(), *group, answer),

@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Outcome {
     check_time_outs(args);
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
-    let addresses = || peers.iter().flat_map(Peer::addresses);
+    let addresses = || peers.iter().flat_map(Peer::paths).flat_map(Peer::addresses);
     let options = args.node.settings_for(addresses())?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
     raise_descriptor_limit();
@@ -208,6 +208,8 @@ fn line(event: &HostEvent) -> String {
         HostEvent::LinkResumed(port, after) => {
             format!("port {port}: link resumed after {}", report::time(after.as_ns() as f64))
         }
+        HostEvent::PathLost(port, path, cause) => format!("port {port}: path {path} lost: {cause}"),
+        HostEvent::PathUp(port, path) => format!("port {port}: path {path} up"),
         HostEvent::LinkUp(port, None) => format!("port {port}: link up"),
         HostEvent::LinkUp(port, Some(identity)) => format!("port {port}: link up: {identity}"),
         HostEvent::Refused(port, why) => format!("port {port}: no link to {why}"),

@@ -52,7 +52,8 @@ pub fn run(args: &Args) -> Outcome {
     let address = listening(&args.listen, args.node.keys.protection())?;
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
-    let addresses = || peers.iter().flat_map(Peer::addresses).chain([&address]);
+    let addresses =
+        || peers.iter().flat_map(Peer::paths).flat_map(Peer::addresses).chain([&address]);
     let options = args.node.settings_for(addresses())?;
     let stop = stop_on_signals()?;
     let reserved = ReservedAddress::new(&address, options.links()?)?;

@@ -23,9 +23,18 @@ impl Recording {
         for (direction, role) in [(Direction::Down, Role::Host), (Direction::Up, Role::Device)] {
             let credits = [Grant { headers: 1024, data: 65_536 }; 3];
             let (version, max_payload) = (VERSION, 4096);
-            let (group, instance, push, session) = (0, 1, 0, None);
-            let hello =
-                Hello { version, role, max_payload, group, instance, push, session, credits };
+            let (group, instance, push, session, paths) = (0, 1, 0, None, None);
+            let hello = Hello {
+                version,
+                role,
+                max_payload,
+                group,
+                instance,
+                push,
+                session,
+                paths,
+                credits,
+            };
             streams.control(direction, &Control::Hello(hello));
         }
         streams

@@ -114,6 +114,9 @@ impl Links for Switch {
                 LinkEvent::Down { link, .. } => return Some((link, false)),
                 LinkEvent::Interrupted(..)
                 | LinkEvent::Resumed(_)
+                | LinkEvent::PathLost(..)
+                | LinkEvent::PathUp(..)
+                | LinkEvent::FailedOver(..)
                 | LinkEvent::Failed { .. }
                 | LinkEvent::Echo(..) => {}
             }

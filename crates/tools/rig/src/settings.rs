@@ -11,7 +11,7 @@ use sim::world::SwitchConfig;
 use switch::congestion::Config as Congestion;
 use switch::push_store::CAPACITY;
 use switch::tunnel::Settings;
-use wire::frame::Role;
+use wire::frame::{Paths, Role};
 
 /// The settings of both ends of a tunnel.
 #[derive(Clone, Debug)]
@@ -43,6 +43,7 @@ impl LinkParts {
             congestion,
             rate_limit: switch.rate_limit,
             survive: switch.survive,
+            paths: Paths::Active,
             marking: Marking { priority: priority.filter(|priority| *priority > 0), dscp: None },
             gate: None,
             credentials: options.credentials.clone(),

@@ -64,6 +64,9 @@ impl LinkWait {
                 LinkEvent::Up(..)
                 | LinkEvent::Interrupted(..)
                 | LinkEvent::Resumed(_)
+                | LinkEvent::PathLost(..)
+                | LinkEvent::PathUp(..)
+                | LinkEvent::FailedOver(..)
                 | LinkEvent::Echo(..) => {}
             }
         }

@@ -18,13 +18,12 @@ use wire::Instant;
 use wire::earliest;
 use wire::trace::Tap;
 
+/// One path of a link.
 #[derive(Debug)]
-struct Link {
+struct Lane {
     peer: Peer,
     /// Number of the latest attempt to connect; each attempt uses the next address of the peer.
     attempt: usize,
-    /// The name of the first peer that proved its identity; the link belongs to this peer.
-    name: Option<Arc<str>>,
     carrier: Option<Carrier>,
     /// Whether the carrier is established.
     open: bool,
@@ -32,7 +31,14 @@ struct Link {
     watched: bool,
 }
 
-impl Link {
+#[derive(Debug)]
+struct Link {
+    lanes: Vec<Lane>,
+    /// The name of the first peer that proved its identity; the link belongs to this peer.
+    name: Option<Arc<str>>,
+}
+
+impl Lane {
     /// The carrier, if it is established.
     fn open(&mut self) -> Option<&mut Carrier> {
         self.carrier.as_mut().filter(|_| self.open)
@@ -70,8 +76,11 @@ impl Links {
     {
         let link = |peer: &'a P| {
             let peer: Peer = peer.into();
-            let (name, carrier) = (peer.key_name().cloned(), None);
-            Link { peer, attempt: 0, name, carrier, open: false, watched: false }
+            let lane = |peer: &Peer| {
+                let (attempt, carrier, open, watched) = (0, None, false, false);
+                Lane { peer: peer.clone(), attempt, carrier, open, watched }
+            };
+            Link { lanes: peer.paths().map(lane).collect(), name: peer.key_name().cloned() }
         };
         Self {
             links: peers.iter().map(link).collect(),
@@ -81,6 +90,11 @@ impl Links {
             settings: LinkSettings::default(),
             last_service: Instant::ZERO,
         }
+    }
+
+    /// The number of paths of each link.
+    pub fn lanes(&self) -> Vec<usize> {
+        self.links.iter().map(|link| link.lanes.len()).collect()
     }
 
     /// Sets the settings of the connections.
@@ -124,13 +138,14 @@ impl Links {
 
     /// The name of the far side of link `index`, for messages.
     pub fn peer(&self, index: usize) -> String {
-        let link = &self.links[index];
-        link.peer.named(link.attempt)
+        let name = |lane: &Lane| lane.peer.named(lane.attempt);
+        self.links[index].lanes.iter().map(name).collect::<Vec<_>>().join(" and ")
     }
 
     /// The far side of link `index`, if its connection has proved its identity.
     pub fn identity(&self, index: usize) -> Option<Arc<Identity>> {
-        self.links[index].carrier.as_ref()?.identity().cloned()
+        let mut carriers = self.links[index].lanes.iter().filter_map(|lane| lane.carrier.as_ref());
+        carriers.find_map(|carrier| carrier.identity().cloned())
     }
 
     /// One line for each link whose far side has proved its identity.
@@ -156,14 +171,17 @@ impl Links {
         self.last_service = now;
         let mut received = false;
         for index in 0..self.links.len() {
-            received |= self.receive(now, index, node, poller)?;
+            for lane in 0..self.links[index].lanes.len() {
+                received |= self.receive(now, (index, lane), node, poller)?;
+            }
         }
         let mut all = self.drain(now, node, poller)?;
         all.moved |= received;
-        for link in &mut self.links {
-            link.watch(poller)?;
+        for lane in self.links.iter_mut().flat_map(|link| &mut link.lanes) {
+            lane.watch(poller)?;
         }
-        let carriers = self.links.iter().map(|link| link.carrier.as_ref()?.timer());
+        let lanes = self.links.iter().flat_map(|link| &link.lanes);
+        let carriers = lanes.map(|lane| lane.carrier.as_ref()?.timer());
         all.timer = earliest(carriers.chain([all.timer]));
         Ok(all)
     }
@@ -172,14 +190,15 @@ impl Links {
     fn receive(
         &mut self,
         now: Instant,
-        index: usize,
+        (index, number): (usize, usize),
         node: &mut SwitchNode,
         poller: &Poller,
     ) -> io::Result<bool> {
         let (tap, tracer) = (Tap::link(index), &self.tracer);
-        let link = &mut self.links[index];
-        let Some(carrier) = &mut link.carrier else { return Ok(false) };
-        let connected = !link.open;
+        let Link { lanes, name } = &mut self.links[index];
+        let (lane, place) = (&mut lanes[number], (index, number));
+        let Some(carrier) = &mut lane.carrier else { return Ok(false) };
+        let connected = !lane.open;
         if connected {
             match carrier.established(now) {
                 Ok(false) => return Ok(false),
@@ -187,20 +206,24 @@ impl Links {
                 Err(error) => {
                     let failure = failure(carrier, node.is_up(index));
                     let failed = || Input::Failed(error.to_string());
-                    link.carrier = None;
-                    node.handle_link(now, index, failure.unwrap_or_else(failed));
+                    lane.carrier = None;
+                    node.handle_lane(now, place, failure.unwrap_or_else(failed));
                     return Ok(true);
                 }
             }
             if node.upstream().tunnel(index).sends_records() {
                 carrier.send_as_records();
             }
-            link.name = carrier.identity().map(|identity| identity.name.clone());
+            *name = carrier.identity().map(|identity| identity.name.clone());
             poller.modify(&*carrier, false)?;
-            (link.open, link.watched) = (true, false);
-            tracer.connected(tap, node.upstream().tunnel(index).is_interrupted());
+            (lane.open, lane.watched) = (true, false);
+            // A further path changes nothing that the trace shows.
+            let tunnel = node.upstream().tunnel(index);
+            if !tunnel.is_up() || tunnel.is_interrupted() {
+                tracer.connected(tap, tunnel.is_interrupted());
+            }
             node.report_frames(index, tracer.is_on());
-            node.handle_link(now, index, Input::Connected);
+            node.handle_lane(now, place, Input::Connected);
         }
         // A new connection may have received bytes already.
         if !poller.take_ready(&*carrier) && !connected {
@@ -209,13 +232,13 @@ impl Links {
         let mut received = connected;
         let gone = carrier.receive(now, |bytes| {
             received = true;
-            node.handle_link(now, index, Input::Received(bytes));
+            node.handle_lane(now, place, Input::Received(bytes));
             tracer.frames(tap, || node.poll_report(index));
         });
         received |= carrier.take_room_changed();
         if gone {
             let failure = failure(carrier, node.is_up(index));
-            node.handle_link(now, index, failure.unwrap_or(Input::Closed));
+            node.handle_lane(now, place, failure.unwrap_or(Input::Closed));
         }
         Ok(received || gone)
     }
@@ -231,16 +254,20 @@ impl Links {
         let mut moved = false;
         loop {
             match node.poll_links(now) {
-                Output::Connect { link, attempt } => {
-                    self.connect(now, (link, attempt), node, poller)?;
+                Output::Connect { link, lane, attempt } => {
+                    self.connect(now, (link, lane), attempt, node, poller)?;
                 }
-                Output::Transmit { link, bytes } => self.send(now, link, bytes, node),
-                Output::Close { link, cause } => {
-                    if let Some(cause) = cause {
-                        let goes_on = node.upstream().tunnel(link).is_interrupted();
-                        self.tracer.lost(Tap::link(link), &cause, goes_on);
+                Output::Transmit { link, lane, bytes } => {
+                    self.send(now, (link, lane), bytes, node);
+                }
+                Output::Close { link, lane, cause } => {
+                    let tunnel = node.upstream().tunnel(link);
+                    if let Some(cause) = cause
+                        && (!tunnel.is_up() || tunnel.is_interrupted())
+                    {
+                        self.tracer.lost(Tap::link(link), &cause, tunnel.is_interrupted());
                     }
-                    self.links[link].carrier = None;
+                    self.links[link].lanes[lane].carrier = None;
                 }
                 Output::Event(event) => self.queue_event(event),
                 Output::Timeout(timer) => return Ok(Activity { moved, timer }),
@@ -252,9 +279,11 @@ impl Links {
     /// Sends remaining bytes, and reports to the node how many bytes each carrier accepts now.
     fn make_room(&mut self, now: Instant, node: &mut SwitchNode) {
         for (index, link) in self.links.iter_mut().enumerate() {
-            if let Some(carrier) = link.open() {
-                let flushed = carrier.flush(now);
-                node.handle_link(now, index, room_after(now, carrier, flushed));
+            for (number, lane) in link.lanes.iter_mut().enumerate() {
+                if let Some(carrier) = lane.open() {
+                    let flushed = carrier.flush(now);
+                    node.handle_lane(now, (index, number), room_after(now, carrier, flushed));
+                }
             }
         }
     }
@@ -262,34 +291,46 @@ impl Links {
     fn connect(
         &mut self,
         now: Instant,
-        (index, attempt): (usize, usize),
+        (index, number): (usize, usize),
+        attempt: usize,
         node: &mut SwitchNode,
         poller: &Poller,
     ) -> io::Result<()> {
-        let link = &mut self.links[index];
-        link.attempt = attempt;
-        let (address, name) = (link.peer.address(attempt), link.name.as_ref());
-        match Carrier::connect(now, address, name, &self.settings) {
+        let Link { lanes, name } = &mut self.links[index];
+        let lane = &mut lanes[number];
+        lane.attempt = attempt;
+        let address = lane.peer.address(attempt);
+        match Carrier::connect(now, address, name.as_ref(), &self.settings) {
             Ok(carrier) => {
                 poller.add(&carrier, carrier.connects_when_writable())?;
-                (link.carrier, link.open) = (Some(carrier), false);
+                (lane.carrier, lane.open) = (Some(carrier), false);
             }
-            Err(error) => node.handle_link(now, index, Input::Failed(error.to_string())),
+            Err(error) => {
+                node.handle_lane(now, (index, number), Input::Failed(error.to_string()));
+            }
         }
         Ok(())
     }
 
-    fn send(&mut self, now: Instant, index: usize, bytes: Bytes, node: &mut SwitchNode) {
-        let Some(carrier) = self.links[index].open() else { return };
+    fn send(
+        &mut self,
+        now: Instant,
+        (index, number): (usize, usize),
+        bytes: Bytes,
+        node: &mut SwitchNode,
+    ) {
+        let Some(carrier) = self.links[index].lanes[number].open() else { return };
         self.tracer.frames(Tap::link(index), || node.poll_report(index));
         let sent = carrier.send(now, bytes);
-        node.handle_link(now, index, room_after(now, carrier, sent));
+        node.handle_lane(now, (index, number), room_after(now, carrier, sent));
     }
 
     /// Queues an event. Of consecutive failed attempts only the latest is kept.
     fn queue_event(&mut self, mut event: LinkEvent) {
         if let LinkEvent::Failed { link, attempt, why, .. } = &mut event {
-            *why = format!("{}: {why}", self.links[*link].peer.named(*attempt));
+            let named = |lane: &Lane| lane.peer.named(*attempt);
+            let lanes = self.links[*link].lanes.iter();
+            *why = format!("{}: {why}", lanes.map(named).collect::<Vec<_>>().join(" and "));
             if matches!(self.events.back(), Some(LinkEvent::Failed { link: last, .. }) if last == link)
             {
                 self.events.pop_back();
@@ -305,13 +346,15 @@ impl Links {
         node.close(now);
         loop {
             match node.poll_links(now) {
-                Output::Transmit { link, bytes } => self.send(now, link, bytes, node),
-                Output::Close { link, .. } => {
-                    let link = &mut self.links[link];
-                    if let Some(carrier) = link.open() {
+                Output::Transmit { link, lane, bytes } => {
+                    self.send(now, (link, lane), bytes, node);
+                }
+                Output::Close { link, lane, .. } => {
+                    let lane = &mut self.links[link].lanes[lane];
+                    if let Some(carrier) = lane.open() {
                         carrier.linger();
                     }
-                    link.carrier = None;
+                    lane.carrier = None;
                 }
                 Output::Connect { .. } | Output::Event(_) => {}
                 Output::Timeout(_) => return,
@@ -375,7 +418,7 @@ mod tests {
                 end.handle(now, tunnel::Input::Received(bytes));
             }
             end.handle(now, tunnel::Input::CanTransmit { bytes: 1 << 16 });
-            while let tunnel::Output::Transmit(bytes) = end.poll(now) {
+            while let tunnel::Output::Transmit(_, bytes) = end.poll(now) {
                 far.send(bytes).unwrap();
             }
         }
@@ -386,7 +429,7 @@ mod tests {
         }
         now += Duration::from_ms(100);
         if hears {
-            let tunnel::Output::Transmit(bytes) = end.poll(now) else { panic!("no keepalive") };
+            let tunnel::Output::Transmit(_, bytes) = end.poll(now) else { panic!("no keepalive") };
             far.send(bytes).unwrap();
         }
         now += Duration::from_ms(5_000);

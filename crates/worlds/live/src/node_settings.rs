@@ -14,7 +14,7 @@ use switch::aggregate::Policy;
 use switch::congestion::{Config, Rate};
 use switch::tunnel::Settings;
 use wire::Duration;
-use wire::frame::Role;
+use wire::frame::{Paths, Role};
 
 /// How a node waits and sends.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct NodeSettings {
     pub rate_limit: Option<Rate>,
     /// How long links stay up without a connection; 0: not at all.
     pub survive: Duration,
+    /// How hosts use two paths of a link.
+    pub paths: Paths,
     /// How packets are marked.
     pub marking: Marking,
     /// The gate in front of the line.
@@ -113,7 +115,8 @@ impl NodeSettings {
     /// As [`links`](Self::links).
     pub fn switch(&self, peers: &[Peer], group: u16, p2p: bool) -> io::Result<Switch> {
         let (ports, max_payload) = (peers.len() as u8, self.max_payload.into());
-        let tunnel = Settings { group, ..self.tunnel(Role::Host) };
+        let paths = peers.iter().any(|peer| peer.paths().count() > 1).then_some(self.paths);
+        let tunnel = Settings { group, paths, ..self.tunnel(Role::Host) };
         let upstream = switch::upstream::Settings { ports, max_payload, p2p, tunnel };
         Ok(Switch::new(upstream, Links::new(peers).over(self.links()?).limited(self.limit())))
     }

@@ -53,7 +53,9 @@ fn events(world: &Fabric) -> Vec<(u64, LinkEvent)> {
 /// The attempts to connect: time in milliseconds, link, and number.
 fn attempts(world: &Fabric) -> Vec<(u64, usize, usize)> {
     let attempt = |(at, output): &(Instant, Output)| match output {
-        Output::Connect { link, lane: 0, attempt } => Some((at.as_ns() / 1_000_000, *link, *attempt)),
+        Output::Connect { link, lane: 0, attempt } => {
+            Some((at.as_ns() / 1_000_000, *link, *attempt))
+        }
         _ => None,
     };
     world.log.iter().filter_map(attempt).collect()

@@ -180,7 +180,7 @@ fn flood_as_probe(stream: &mut TcpStream, end: &AtomicBool) -> u64 {
         loop {
             match tunnel.poll(now()) {
                 Output::Timeout(_) => break,
-                Output::Transmit(bytes) => waiting.extend_from_slice(&bytes),
+                Output::Transmit(_, bytes) => waiting.extend_from_slice(&bytes),
                 Output::EchoReply(_) => open -= 1,
                 _ => {}
             }

@@ -291,6 +291,9 @@ impl InitiatorMachine {
                 // Commands wait while the session of the link is interrupted.
                 LinkEvent::Interrupted(..)
                 | LinkEvent::Resumed(_)
+                | LinkEvent::PathLost(..)
+                | LinkEvent::PathUp(..)
+                | LinkEvent::FailedOver(..)
                 | LinkEvent::Failed { .. }
                 | LinkEvent::Echo(..) => {}
             }

@@ -182,7 +182,7 @@ fn connect(
     mut meanwhile: impl FnMut() -> Outcome,
 ) -> Result<(InitiatorMachine, Tracer, Option<Process>), Failure> {
     let mut node = options.node.clone();
-    if let Some(narrowed) = node.fit(peer.addresses())? {
+    if let Some(narrowed) = node.fit(peer.paths().flat_map(Peer::addresses))? {
         console.note(&narrowed.to_string());
     }
     let switch = node.switch(std::slice::from_ref(peer), options.group, false)?;

@@ -21,7 +21,7 @@ pub struct Switch {
 impl Switch {
     /// A switch; `links` has one connection per downstream port.
     pub fn new(settings: Settings, links: Links) -> Self {
-        Self { node: SwitchNode::new(settings, links.limit()), links }
+        Self { node: SwitchNode::with_lanes(settings, links.limit(), &links.lanes()), links }
     }
 
     /// Records the links with `tracer`.
@@ -105,8 +105,14 @@ impl Attached for Switch {
                     return Some(format!("port {port}: link interrupted: {cause}"));
                 }
                 LinkEvent::Resumed(port) => return Some(format!("port {port}: link resumed")),
-                // Another attempt follows automatically.
-                LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
+                LinkEvent::PathLost(port, path, cause) => {
+                    return Some(format!("port {port}: path {path} lost: {cause}"));
+                }
+                LinkEvent::PathUp(port, path) => {
+                    return Some(format!("port {port}: path {path} up"));
+                }
+                // Another attempt follows automatically, and failovers are counted.
+                LinkEvent::FailedOver(..) | LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
             }
         }
         None

@@ -70,6 +70,9 @@ impl EventLimits {
             DeviceEvent::HostUp(_)
             | DeviceEvent::HostInterrupted(..)
             | DeviceEvent::HostResumed(_)
+            | DeviceEvent::HostPathLost(..)
+            | DeviceEvent::HostPathUp(_)
+            | DeviceEvent::HostFailedOver(_)
             | DeviceEvent::HostDown(..) => {
                 self.known.clear();
                 Some((Kind::Host, CHANGES))

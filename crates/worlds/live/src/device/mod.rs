@@ -36,6 +36,12 @@ pub enum DeviceEvent {
     HostInterrupted(Remote, Cause),
     /// The host goes on over another connection.
     HostResumed(Remote),
+    /// One of the host's paths is lost; another one carries the link.
+    HostPathLost(Remote, Cause),
+    /// A further path of the host.
+    HostPathUp(Remote),
+    /// This path has taken over from another one.
+    HostFailedOver(Remote),
     /// The host is gone; the device has been reset.
     HostDown(Remote, Cause),
     /// A peer was rejected, or did not use the protocol.
@@ -420,7 +426,7 @@ impl<A: Attached> DeviceNode<A> {
         let mut other_room = false;
         for Path { id, carrier, fresh, room, .. } in &mut self.paths {
             // Without a host there is nobody to protect, and `farlane ping` measures undisturbed.
-            let is_limited = node.link().is_some_and(|link| link != *id);
+            let is_limited = node.link().is_some() && !node.carries(*id);
             let may_read = !is_limited || budget.is_left(now);
             let ready = may_read && self.poller.take_ready(&*carrier) | std::mem::take(fresh);
             let start = (ready && is_limited).then(|| self.clock.now());
@@ -468,7 +474,10 @@ impl<A: Attached> DeviceNode<A> {
                     }
                 }
                 Output::Linked { path, goes_on } => {
-                    self.tracer.connected(Tap::UPLINK, goes_on);
+                    // A further path changes nothing that the trace shows.
+                    if self.node.tunnel().session().is_none() || self.node.link() == Some(path) {
+                        self.tracer.connected(Tap::UPLINK, goes_on);
+                    }
                     self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
                     let index = self.index(path);
                     let Path { carrier, watched, .. } = &mut self.paths[index];
@@ -493,7 +502,7 @@ impl<A: Attached> DeviceNode<A> {
     }
 
     fn transmit(&mut self, now: Instant, path: PathId, bytes: Bytes) {
-        if self.node.link() == Some(path) {
+        if self.node.carries(path) {
             self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
         }
         let index = self.index(path);
@@ -512,6 +521,9 @@ impl<A: Attached> DeviceNode<A> {
             Event::HostUp(path)
             | Event::HostInterrupted(path, _)
             | Event::HostResumed(path)
+            | Event::HostPathLost(path, _)
+            | Event::HostPathUp(path)
+            | Event::HostFailedOver(path)
             | Event::Rejected(path, _)
             | Event::Moved { by: path, .. } => Some(path),
             Event::HostDown(path, _) => path,
@@ -537,6 +549,9 @@ impl<A: Attached> DeviceNode<A> {
                 self.last_host = Some(peer.clone());
                 DeviceEvent::HostResumed(peer)
             }
+            Event::HostPathLost(_, cause) => DeviceEvent::HostPathLost(peer, cause),
+            Event::HostPathUp(_) => DeviceEvent::HostPathUp(peer),
+            Event::HostFailedOver(_) => DeviceEvent::HostFailedOver(peer),
             Event::HostDown(_, cause) => {
                 let cause = why(cause);
                 self.tracer.lost(Tap::UPLINK, &cause, false);
@@ -562,7 +577,7 @@ impl<A: Attached> DeviceNode<A> {
         self.paused = Some(self.budget.resumes() + PAUSE);
         self.settled = None;
         self.poller.remove(&self.listener);
-        for path in self.paths.iter().filter(|path| self.node.link() != Some(path.id)) {
+        for path in self.paths.iter().filter(|path| !self.node.carries(path.id)) {
             self.poller.remove(&path.carrier);
         }
     }
@@ -574,7 +589,7 @@ impl<A: Attached> DeviceNode<A> {
         }
         self.paused = None;
         self.poller.add_without_spin(&self.listener)?;
-        for path in self.paths.iter_mut().filter(|path| self.node.link() != Some(path.id)) {
+        for path in self.paths.iter_mut().filter(|path| !self.node.carries(path.id)) {
             path.watched = false;
             self.poller.add(&path.carrier, false)?;
         }
@@ -584,7 +599,7 @@ impl<A: Attached> DeviceNode<A> {
     /// Watches full connections for output.
     fn watch_for_room(&mut self) -> io::Result<()> {
         for path in &mut self.paths {
-            let is_watched = self.paused.is_none() || self.node.link() == Some(path.id);
+            let is_watched = self.paused.is_none() || self.node.carries(path.id);
             if is_watched && path.watched != path.carrier.is_full() {
                 path.watched = !path.watched;
                 self.poller.modify(&path.carrier, path.watched)?;

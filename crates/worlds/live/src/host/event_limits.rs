@@ -31,6 +31,8 @@ pub(super) fn kind(event: &HostEvent) -> Option<(Kind, u32)> {
         HostEvent::LinkDown(port, _)
         | HostEvent::LinkInterrupted(port, _)
         | HostEvent::LinkResumed(port, _)
+        | HostEvent::PathLost(port, ..)
+        | HostEvent::PathUp(port, _)
         | HostEvent::LinkUp(port, _)
         | HostEvent::Refused(port, _) => Kind::Link(port),
         HostEvent::Endpoint(number, EndpointChange::Reattached | EndpointChange::Changed(_)) => {

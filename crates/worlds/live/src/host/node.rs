@@ -42,6 +42,10 @@ pub enum HostEvent {
     LinkInterrupted(usize, Cause),
     /// The link goes on over another connection, after this time.
     LinkResumed(usize, Duration),
+    /// One of the paths of a downstream port's link is lost; another one carries the link.
+    PathLost(usize, usize, Cause),
+    /// A further path of a downstream port's link.
+    PathUp(usize, usize),
     /// The link of a downstream port is up again, with the identity of the far side under TLS.
     LinkUp(usize, Option<Arc<Identity>>),
     /// Endpoint `n` has the serial number of another one, `m`.
@@ -434,8 +438,12 @@ impl HostNode {
                 LinkEvent::Failed { link: port, why, permanent: true, .. } => {
                     emit(HostEvent::Refused(port, why));
                 }
-                // Another attempt follows automatically.
-                LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
+                LinkEvent::PathLost(port, path, cause) => {
+                    emit(HostEvent::PathLost(port, path, cause));
+                }
+                LinkEvent::PathUp(port, path) => emit(HostEvent::PathUp(port, path)),
+                // Another attempt follows automatically, and failovers are counted.
+                LinkEvent::FailedOver(..) | LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
             }
         }
         Ok(moved)

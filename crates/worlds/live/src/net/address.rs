@@ -114,9 +114,56 @@ pub struct Peer {
     addresses: Vec<Address>,
     /// The only name in the file of peers that the far side may have.
     key_name: Option<Arc<str>>,
+    /// The same far side over a second path.
+    second: Option<Box<Self>>,
+}
+
+/// The texts of the paths to a far side, which commas separate: behind `raw:INTERFACE` and before
+/// `peer=NAME` a comma belongs to the address.
+fn split_paths(text: &str) -> Vec<String> {
+    let mut paths: Vec<String> = Vec::new();
+    let mut waits_for_mac = false;
+    for piece in text.split(',') {
+        match paths.last_mut() {
+            Some(last) if waits_for_mac || piece.starts_with("peer=") => {
+                *last = format!("{last},{piece}");
+                waits_for_mac = false;
+            }
+            _ => {
+                waits_for_mac = piece.starts_with(RAW);
+                paths.push(piece.to_owned());
+            }
+        }
+    }
+    paths
 }
 
 impl Peer {
+    /// A far side over one path, or over two that a comma separates. Each path is as in
+    /// [`find_path`](Self::find_path).
+    ///
+    /// # Errors
+    /// As [`find_path`](Self::find_path), and for more than two paths.
+    pub fn find(text: &str, protection: Protection) -> io::Result<Self> {
+        let paths = split_paths(text);
+        let [first, rest @ ..] = &paths[..] else { unreachable!("split yields a piece") };
+        let mut peer = Self::find_path(first, protection)?;
+        match rest {
+            [] => {}
+            [second] => peer.second = Some(Self::find_path(second, protection)?.into()),
+            _ => {
+                let why = format!("'{text}' has {} paths: expected one or two", paths.len());
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
+        }
+        Ok(peer)
+    }
+
+    /// The far side over each of its paths.
+    pub fn paths(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.second.as_deref())
+    }
+
     /// A far side from `HOST[:PORT][,peer=NAME]` or `raw:INTERFACE,MAC`. HOST is an IPv4 address,
     /// an IPv6 address (in brackets if a port follows) or a name, which is resolved once, here: this
     /// may block for seconds. NAME is the only name in the file of peers that the far side may have.
@@ -124,7 +171,7 @@ impl Peer {
     ///
     /// # Errors
     /// A sentence that names the address and the fault.
-    pub fn find(text: &str, protection: Protection) -> io::Result<Self> {
+    pub fn find_path(text: &str, protection: Protection) -> io::Result<Self> {
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         let Some(rest) = text.strip_prefix(RAW) else {
             let (address, key_name) = match text.split_once(",peer=") {
@@ -135,7 +182,7 @@ impl Peer {
                 return Err(invalid(format!("'{text}': peer= needs --key and --peers")));
             }
             let addresses = tcp(address, protection)?;
-            return Ok(Self { name: address.into(), addresses, key_name });
+            return Ok(Self { name: address.into(), addresses, key_name, second: None });
         };
         let name = text.to_owned();
         let (interface, mac) = rest.split_once(',').ok_or_else(|| {
@@ -145,7 +192,8 @@ impl Peer {
         let found = Interface::find(interface)?;
         allow_raw(text, found.is_loopback, protection)?;
         let station = Station { interface: interface.into(), mac };
-        Ok(Self { name, addresses: vec![Address::Raw(station)], key_name: None })
+        let addresses = vec![Address::Raw(station)];
+        Ok(Self { name, addresses, key_name: None, second: None })
     }
 
     /// The addresses of the far side, at least one, in the order in which to try them.
@@ -172,7 +220,7 @@ impl Peer {
 
 impl From<Address> for Peer {
     fn from(address: Address) -> Self {
-        Self { name: address.to_string(), addresses: vec![address], key_name: None }
+        Self { name: address.to_string(), addresses: vec![address], key_name: None, second: None }
     }
 }
 

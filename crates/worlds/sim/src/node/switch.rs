@@ -253,7 +253,7 @@ impl SwitchNode {
                     self.closed(link, env, now);
                     self.update_room(env, now);
                 }
-                Output::Transmit { link, bytes } => {
+                Output::Transmit { link, bytes, .. } => {
                     let tlps = self.account(link, env.streams, context);
                     context.observe_stream(self.point(link), true, &bytes);
                     self.rooms[link] -= bytes.len();
@@ -285,7 +285,12 @@ impl SwitchNode {
             LinkEvent::Resumed(link) => {
                 return context.observe_link(self.point(link), LinkChange::Resumed);
             }
-            LinkEvent::Failed { .. } | LinkEvent::Echo(..) => return,
+            // A simulated link has one path.
+            LinkEvent::PathLost(..)
+            | LinkEvent::PathUp(..)
+            | LinkEvent::FailedOver(..)
+            | LinkEvent::Failed { .. }
+            | LinkEvent::Echo(..) => return,
         };
         let up = change == LinkChange::Up;
         self.up = if up { self.up + 1 } else { self.up - 1 };
