@@ -18,6 +18,7 @@ return function(names, stream, follow, tlp, nvme)
     local entries = {
         { name = "group", [2] = true }, { name = "push", [4] = true },
         { name = "session", [4] = true, [8] = true, [20] = true, [24] = true },
+        { name = "paths", [1] = true },
     }
     local FIXED = 48
 

@@ -216,3 +216,61 @@ fn a_reset_by_the_client_ends_the_session_in_time() {
     host.stop();
     device.stop();
 }
+
+/// Runs verified reads and writes over two paths to one device node, of which one at a time is cut;
+/// returns the log of the device node.
+fn over_two_paths(
+    folder: &std::path::Path,
+    device: &Process,
+    target: &str,
+    host: &[&'static str],
+) -> String {
+    let cutters = [0, 1].map(|_| Cutter::start(target.parse().expect("an address")));
+    let [a, b] = cutters.each_ref().map(Cutter::address);
+    let both = format!("{a},{b}");
+    let io = ["io", "--connect", &both, "--rw", "randrw", "--iodepth", "8", "--verify"];
+    let more = ["--destructive", "--yes", "--runtime", "8", "--time_based", "--json"];
+    let mut load = Process::start(&mut farlane(&[&io[..], &more, host].concat()), "load", folder);
+    device.line("further path up");
+    cutters[0].carries(1 << 18);
+    for (turn, (path, ms)) in CUTS.into_iter().enumerate() {
+        let (cut, other) = (&cutters[turn % 2], &cutters[1 - turn % 2]);
+        cut.set(path);
+        other.carries(1 << 16);
+        std::thread::sleep(Duration::from_millis(ms));
+        cut.set(Path::Open);
+        // The cut path is back before the other one is cut.
+        if path == Path::Reset || ms > 800 {
+            device.line("further path up");
+        }
+    }
+    assert!(load.wait().success(), "{}", load.stderr.text());
+    let section = &parsed(&load.stdout.text())["sections"][0];
+    assert_eq!((&section["outages"], &section["mismatches"]), (&Value::Array(vec![]), &0.into()));
+    // A cut costs less than the time that it takes to notice a lost connection.
+    let longest = section["all"]["max_ns"].as_u64().expect("a latency");
+    assert!(longest < 700_000_000, "{longest} ns");
+    let log = device.stderr.text();
+    assert!(!log.contains("interrupted"), "{log}");
+    log
+}
+
+#[test]
+fn another_path_takes_over_under_verified_load() {
+    let folder = scratch("two-paths");
+    let device = Node::device_at(ANY, &folder, "device", &["ram=64M"], &[]);
+    let target = device.address().to_string();
+    let log = over_two_paths(&folder, &device.process, &target, &[]);
+    assert!(log.matches("this path takes over").count() >= 3, "{log}");
+    device.stop();
+}
+
+#[test]
+fn both_paths_carry_everything_under_tls() {
+    let keys = Keys::new("two-paths-tls", &["device", "host"]);
+    keys.peers("device", "host-a {host} use");
+    keys.peers("host", "store {device} serve");
+    let (device, address) = keys.device("device", &[]);
+    let host = keys.with("host", &["--paths", "both"]);
+    over_two_paths(&keys.folder, &device, &address, &host);
+}

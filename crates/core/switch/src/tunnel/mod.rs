@@ -283,6 +283,9 @@ impl Tunnel {
         self.queue_acknowledgement();
         for step in 0..MAX_PATHS {
             let number = (self.turn + step) % MAX_PATHS;
+            if self.paths[number].is_idle() {
+                continue;
+            }
             let (path, session) = (&mut self.paths[number], &mut self.session);
             let length = path.transmit(now, session, number, &mut self.account, &mut self.frames);
             if length > 0 {

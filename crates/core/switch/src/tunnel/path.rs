@@ -116,6 +116,11 @@ impl Path {
         open
     }
 
+    /// Whether there is no connection.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state == State::Idle
+    }
+
     /// Whether the path takes input: greeting or up.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, State::Greeting | State::Up)
@@ -255,6 +260,7 @@ impl Path {
             ));
         }
         if self.settings.role == Role::Device {
+            self.greeting.paths.take_if(|_| hello.paths.is_none());
             self.greet();
         }
         self.peer_is_probe = hello.role == Role::Probe;

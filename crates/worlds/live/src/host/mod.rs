@@ -4,6 +4,7 @@
 mod descriptors;
 mod endpoint;
 mod event_limits;
+mod interrupted;
 mod memory;
 mod node;
 mod probe;

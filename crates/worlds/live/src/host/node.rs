@@ -66,9 +66,6 @@ pub enum HostEvent {
 /// At shutdown, the time without an access by a client after which the node ends: a guest's CPU
 /// under emulation needs less time between two accesses.
 const QUIET: Duration = Duration::from_ms(100);
-/// How long a reset by a guest waits for the connection of its device. Less than the time limit of a
-/// VMM's command (3 s, `docs/architecture.md`, "Time budget").
-const RESET_PATIENCE: Duration = Duration::from_ms(2_500);
 /// The longest wait for a time of [`QUIET`] without an access.
 const LONGEST_LEAVE: Duration = Duration::from_ms(2_000);
 
@@ -138,8 +135,8 @@ struct DiscoveredEndpoint {
 
 /// A host node that offers endpoints to VMMs.
 pub struct HostNode {
-    machine: HostIo<Switch>,
-    endpoints: Vec<Endpoint>,
+    pub(super) machine: HostIo<Switch>,
+    pub(super) endpoints: Vec<Endpoint>,
     bus: Bus,
     settings: Settings,
     /// The downstream ports of the switch right below the root port.
@@ -148,7 +145,7 @@ pub struct HostNode {
     /// Pairs of endpoints with the same serial number, not yet reported.
     duplicates: Vec<(usize, usize)>,
     /// Since when each link has no connection, if its session goes on.
-    interrupted: Vec<Option<Instant>>,
+    pub(super) interrupted: Vec<Option<Instant>>,
     directory: PathBuf,
     spin_for_doorbells: bool,
 }
@@ -447,30 +444,6 @@ impl HostNode {
             }
         }
         Ok(moved)
-    }
-
-    /// Notes whether the endpoints below a port wait for its connection.
-    fn set_interrupted(&mut self, port: usize, interrupted: bool) {
-        for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.port == port) {
-            endpoint.slot.set_interrupted(interrupted);
-        }
-    }
-
-    /// Ends interrupted sessions that delay a reset for too long: when the VMM gets its answer, the
-    /// device must not write to its memory any more. Returns when to call again.
-    fn end_sessions_for_resets(&mut self, now: Instant) -> Option<Instant> {
-        let mut next = None;
-        for endpoint in &self.endpoints {
-            let waits = endpoint.resets_since.filter(|_| self.interrupted[endpoint.port].is_some());
-            match waits.map(|since| since + RESET_PATIENCE) {
-                Some(at) if at > now => next = earliest([next, Some(at)]),
-                Some(_) => {
-                    self.machine.attached_mut().take_down(endpoint.port, Cause::GuestReset);
-                }
-                None => {}
-            }
-        }
-        next
     }
 
     /// Continues the enumeration below ports whose links came up.
