@@ -78,6 +78,8 @@ pub(crate) struct Lane {
     pub failed: usize,
     /// Why an end refused the other on the present path.
     pub failure: Option<String>,
+    /// Why the path was lost last, or could not join, since it carried the link.
+    pub lost: Option<Cause>,
 }
 
 /// One link.
@@ -102,7 +104,8 @@ pub(crate) struct Link {
 impl Link {
     /// A link of `lanes` paths, whose first attempt starts at once.
     pub(crate) fn new(lanes: usize) -> Self {
-        let lane = || Lane { path: Path::Waiting(Instant::ZERO), failed: 0, failure: None };
+        let path = Path::Waiting(Instant::ZERO);
+        let lane = || Lane { path, failed: 0, failure: None, lost: None };
         Self {
             lanes: std::iter::repeat_with(lane).take(lanes).collect(),
             turn: 0,
@@ -162,7 +165,12 @@ impl Link {
         match (first, interrupted) {
             (true, _) => Some(LinkEvent::Interrupted(link, cause)),
             (false, true) => None,
-            (false, false) => Some(LinkEvent::PathLost(link, lane, cause)),
+            // Attempts that fail in the same way are reported once.
+            (false, false) if self.lanes[lane].lost.as_ref() == Some(&cause) => None,
+            (false, false) => {
+                self.lanes[lane].lost = Some(cause.clone());
+                Some(LinkEvent::PathLost(link, lane, cause))
+            }
         }
     }
 

@@ -113,7 +113,8 @@ impl SwitchNode {
     /// path.
     pub fn handle_lane(&mut self, now: Instant, (link, lane): (usize, usize), input: path::Input) {
         self.egress.begin();
-        let (upstream, up) = (&mut self.upstream, self.links[link].up);
+        let Link { up, interrupted, .. } = self.links[link];
+        let upstream = &mut self.upstream;
         let mut pass = |input| upstream.tunnel_mut(link).handle_path(now, lane, input);
         let own = &mut self.links[link].lanes[lane];
         match (&mut own.path, input) {
@@ -132,8 +133,15 @@ impl SwitchNode {
                 pass(tunnel::Input::TraceId(trace_id));
             }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
-            (Path::Connecting(_) | Path::Open(_), path::Input::Refused(why)) if up => {
+            (Path::Connecting(_), path::Input::Refused(why)) if interrupted => {
                 upstream.tunnel_mut(link).take_down(Cause::Refused(why));
+            }
+            (Path::Open(_), path::Input::Refused(why)) if up => {
+                upstream.tunnel_mut(link).take_down(Cause::Refused(why));
+            }
+            // The other path carries the link.
+            (Path::Connecting(_), path::Input::Refused(why)) if up => {
+                self.failed(now, (link, lane), why);
             }
             (Path::Connecting(_), path::Input::Refused(why)) => {
                 let buses = upstream.buses(link);
@@ -295,7 +303,10 @@ impl SwitchNode {
                     self.links[link].interrupted = false;
                     Some(LinkEvent::Resumed(link))
                 }
-                LinkOutput::Joined(lane) => Some(LinkEvent::PathUp(link, lane)),
+                LinkOutput::Joined(lane) => {
+                    self.links[link].lanes[lane].lost = None;
+                    Some(LinkEvent::PathUp(link, lane))
+                }
                 LinkOutput::FailedOver(lane) => Some(LinkEvent::FailedOver(link, lane)),
                 LinkOutput::Down(cause) => {
                     self.link_down(now, link, cause);

@@ -161,7 +161,10 @@ impl Tunnel {
     /// Another path takes over from the lost `path`, or the session is interrupted.
     fn take_over(&mut self, now: Instant, path: usize, cause: &Cause) {
         match ((0..MAX_PATHS).find(|other| self.paths[*other].is_up()), self.session.survives()) {
-            (Some(other), _) if self.session.active == path => self.activate(other),
+            (Some(other), _) if self.session.active == path => match self.session.paths {
+                Some(Paths::Both) => self.session.active = other,
+                _ => self.activate(other),
+            },
             (None, Some(span)) => {
                 self.session.interrupt();
                 self.interrupted = Some(Interruption { cause: cause.clone(), until: now + span });
