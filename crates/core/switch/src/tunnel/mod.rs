@@ -365,7 +365,7 @@ impl Tunnel {
     /// Whether no control frame is queued for a path.
     fn has_no_control(&self, path: usize) -> bool {
         let sends = self.session.is_sent_by(path);
-        self.paths[path].control.is_empty() && !(sends && !self.session.control.is_empty())
+        self.paths[path].control.is_empty() && (!sends || self.session.control.is_empty())
     }
 
     fn deadline(&mut self, now: Instant) -> Option<Instant> {

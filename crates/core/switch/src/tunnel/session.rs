@@ -54,9 +54,8 @@ pub(super) struct Session {
     pub active: usize,
     /// What may have to be sent again.
     replay: Replay,
-    /// The frame of TLPs that was built last and is not yet kept: its number, the length of its
-    /// payload, and trace ID and length of each TLP.
-    built: Option<(u32, usize, Vec<(TraceId, usize)>)>,
+    /// The frame of TLPs that was built last and is not yet kept.
+    built: Option<BuiltFrame>,
     /// The time since which posted requests or completions are queued, but no frame of TLPs is
     /// sent.
     stuck: Option<Instant>,
@@ -65,6 +64,16 @@ pub(super) struct Session {
     /// Resets that the far side requested. TLPs that are received after a reset wait until the
     /// reset is done.
     received_resets: ReceivedResets,
+}
+
+/// A frame of TLPs that was built.
+#[derive(Debug)]
+struct BuiltFrame {
+    sequence: u32,
+    /// Length of its payload in bytes.
+    length: usize,
+    /// Trace ID and length in bytes of each TLP.
+    trace_ids: Vec<(TraceId, usize)>,
 }
 
 impl Session {
@@ -451,7 +460,8 @@ impl Session {
             let before = frames.length();
             let trace_ids = frames.tlps(self.next_sequence, &mut self.queue, room);
             let length = frames.length() - before - HEADER;
-            self.built = keeps.then_some((self.next_sequence, length, trace_ids));
+            self.built =
+                keeps.then_some(BuiltFrame { sequence: self.next_sequence, length, trace_ids });
             self.next_sequence = self.next_sequence.wrapping_add(1);
             self.stuck = None;
         }
@@ -460,7 +470,7 @@ impl Session {
 
     /// Keeps the frame of TLPs with which the sent `bytes` end, if it may have to be sent again.
     pub(super) fn keep(&mut self, path: usize, bytes: &Bytes) {
-        let Some((sequence, length, trace_ids)) = self.built.take() else { return };
+        let Some(BuiltFrame { sequence, length, trace_ids }) = self.built.take() else { return };
         let payload = bytes.slice(bytes.len() - length..);
         self.replay.keep(path, Kept::Frame { sequence, payload, trace_ids });
     }
