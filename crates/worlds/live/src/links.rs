@@ -322,7 +322,15 @@ impl Links {
         let Some(carrier) = self.links[index].lanes[number].open() else { return };
         self.tracer.frames(Tap::link(index), || node.poll_report(index));
         let sent = carrier.send(now, bytes);
-        node.handle_lane(now, (index, number), room_after(now, carrier, sent));
+        let place = (index, number);
+        if sent.is_err() {
+            // What arrived before says more than the error, such as a Goodbye.
+            carrier.receive(now, |bytes| node.handle_lane(now, place, Input::Received(bytes)));
+            if let Some(failure) = failure(carrier, node.is_up(index)) {
+                return node.handle_lane(now, place, failure);
+            }
+        }
+        node.handle_lane(now, place, room_after(now, carrier, sent));
     }
 
     /// Queues an event. Of consecutive failed attempts only the latest is kept.

@@ -268,7 +268,10 @@ impl<F: Function> DeviceNode<F> {
             path::Input::Room(_) if own.closed => {}
             // A Goodbye needs no more room than before.
             path::Input::Room(bytes) => own.room = if ends { own.room.min(bytes) } else { bytes },
-            path::Input::Refused(why) => downstream.tunnel.take_down(Cause::Refused(why)),
+            path::Input::Refused(why) => {
+                downstream.tunnel.goodbye();
+                downstream.tunnel.take_down(Cause::Refused(why));
+            }
             path::Input::Closed => (own.room, own.closed) = (0, true),
             _ => {}
         }

@@ -509,6 +509,10 @@ impl<A: Attached> DeviceNode<A> {
         let index = self.index(path);
         let Path { carrier, room, .. } = &mut self.paths[index];
         let sent = carrier.send(now, bytes);
+        if sent.is_err() {
+            // What arrived before says more than the error, such as a Goodbye.
+            carrier.receive(now, |bytes| self.node.handle(now, path, Input::Received(bytes)));
+        }
         let input = room_after(now, carrier, sent);
         if let Input::Room(bytes) = input {
             *room = bytes;
