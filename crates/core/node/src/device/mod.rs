@@ -83,10 +83,10 @@ pub enum Event {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Disconnect {
-    /// The device was moved to another group.
-    Moved,
+    /// The host may no longer use the device.
+    Ended(Cause),
     /// The node shuts down.
     Shutdown,
 }
@@ -268,10 +268,7 @@ impl<F: Function> DeviceNode<F> {
             path::Input::Room(_) if own.closed => {}
             // A Goodbye needs no more room than before.
             path::Input::Room(bytes) => own.room = if ends { own.room.min(bytes) } else { bytes },
-            path::Input::Refused(why) => {
-                downstream.tunnel.goodbye();
-                downstream.tunnel.take_down(Cause::Refused(why));
-            }
+            path::Input::Refused(why) => self.end_link(Disconnect::Ended(Cause::Refused(why))),
             path::Input::Closed => (own.room, own.closed) = (0, true),
             _ => {}
         }
@@ -289,7 +286,7 @@ impl<F: Function> DeviceNode<F> {
             // Without a path, nobody hears a Goodbye.
             Some(host) if !host.has_path() && end == Disconnect::Shutdown => self.host = None,
             Some(host) => {
-                host.end = host.end.or(Some(end));
+                host.end.get_or_insert(end);
                 self.downstream.tunnel.goodbye();
             }
             None => {}
@@ -322,7 +319,7 @@ impl<F: Function> DeviceNode<F> {
         let held = self.egress.is_rate_limited(now);
         let (mut closed, mut end) = (None, None);
         if let Some(host) = &self.host {
-            end = host.end;
+            end = host.end.clone();
             for (number, path) in host.paths.iter().enumerate() {
                 let Some(path) = path else { continue };
                 let bytes = if held && end.is_none() { 0 } else { path.room };
@@ -336,8 +333,8 @@ impl<F: Function> DeviceNode<F> {
                 self.close_link();
                 output
             }
-            (downstream::Output::Timeout(_), Some(Disconnect::Moved), _) => {
-                self.downstream.tunnel.take_down(Cause::Moved);
+            (downstream::Output::Timeout(_), Some(Disconnect::Ended(cause)), _) => {
+                self.downstream.tunnel.take_down(cause);
                 self.downstream.poll(now)
             }
             (downstream::Output::Timeout(_), None, Some(path)) => {
@@ -465,7 +462,7 @@ impl<F: Function> DeviceNode<F> {
         };
         self.group = to;
         if host == HostAfter::Disconnected {
-            self.end_link(Disconnect::Moved);
+            self.end_link(Disconnect::Ended(Cause::Moved));
         }
         Moved { status, host, awaited: self.pending.awaits(now, to), from, to }
     }

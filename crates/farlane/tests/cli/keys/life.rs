@@ -74,7 +74,7 @@ fn key_is_rotated_without_an_outage_and_a_removed_key_ends_its_link() {
     let fingerprint = keys.fingerprint("host");
     let line = device.line("detached");
     assert!(line.contains(&format!("no longer accepted: unknown key {fingerprint}")), "{line}");
-    old.line("port 0: link down");
+    old.line("port 0: link down: the far side closed the link");
     device.line(&format!("unknown key {fingerprint}"));
     old.line("the far side refuses the key of this node");
     drop(old);

@@ -162,4 +162,5 @@ fn a_refused_host_has_no_session_to_go_on_with() {
     shell.settle();
     let why = Cause::Refused("no longer accepted".into());
     assert_eq!(shell.events(), [Event::HostDown(Some(first), why)]);
+    assert_eq!(shell.peer(first).last(), Some(&tunnel::Output::Down(Cause::Goodbye)));
 }
