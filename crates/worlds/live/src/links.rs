@@ -229,18 +229,8 @@ impl Links {
         if !poller.take_ready(&*carrier) && !connected {
             return Ok(false);
         }
-        let mut received = connected;
-        let gone = carrier.receive(now, |bytes| {
-            received = true;
-            node.handle_lane(now, place, Input::Received(bytes));
-            tracer.frames(tap, || node.poll_report(index));
-        });
-        received |= carrier.take_room_changed();
-        if gone {
-            let failure = failure(carrier, node.is_up(index));
-            node.handle_lane(now, place, failure.unwrap_or(Input::Closed));
-        }
-        Ok(received || gone)
+        let read = read(now, place, carrier, tracer, node);
+        Ok(connected | read | carrier.take_room_changed())
     }
 
     /// Executes the node's actions, within the present room.
@@ -325,10 +315,7 @@ impl Links {
         let place = (index, number);
         if sent.is_err() {
             // What arrived before says more than the error, such as a Goodbye.
-            carrier.receive(now, |bytes| node.handle_lane(now, place, Input::Received(bytes)));
-            if let Some(failure) = failure(carrier, node.is_up(index)) {
-                return node.handle_lane(now, place, failure);
-            }
+            read(now, place, carrier, &self.tracer, node);
         }
         node.handle_lane(now, place, room_after(now, carrier, sent));
     }
@@ -369,6 +356,27 @@ impl Links {
             }
         }
     }
+}
+
+/// Passes on what `carrier` has received, and its end. Returns whether there was anything.
+fn read(
+    now: Instant,
+    place: (usize, usize),
+    carrier: &mut Carrier,
+    tracer: &Tracer,
+    node: &mut SwitchNode,
+) -> bool {
+    let mut any = false;
+    let gone = carrier.receive(now, |bytes| {
+        any = true;
+        node.handle_lane(now, place, Input::Received(bytes));
+        tracer.frames(Tap::link(place.0), || node.poll_report(place.0));
+    });
+    if gone {
+        let failure = failure(carrier, node.is_up(place.0));
+        node.handle_lane(now, place, failure.unwrap_or(Input::Closed));
+    }
+    any || gone
 }
 
 /// The input for a node after TLS has ended a connection. Only a refused key ends a session that is

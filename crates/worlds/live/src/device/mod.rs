@@ -447,7 +447,7 @@ impl<A: Attached> DeviceNode<A> {
             node.handle(now, *id, Input::Room(*room));
             if gone {
                 *moved = true;
-                // A peer whose key is no longer valid has no session to go on with.
+                // The session of a host whose key was withdrawn ends.
                 let input = match carrier.is_refused() {
                     true => Input::Refused(carrier.take_failure().unwrap_or_default()),
                     false => Input::Closed,
