@@ -65,17 +65,13 @@ impl Replay {
 
     /// Forgets the frames with numbers below `expected`, and what was sent before them.
     pub(super) fn acknowledge(&mut self, expected: u32) {
-        let is_acknowledged = |kept: &Kept| match kept {
-            Kept::Frame { sequence, .. } => {
-                expected.wrapping_sub(*sequence).wrapping_sub(1) < 1 << 31
-            }
-            Kept::Control(_) => false,
-        };
+        let is_acknowledged =
+            |sequence: u32| expected.wrapping_sub(sequence).wrapping_sub(1) < 1 << 31;
         // A Reset or ResetDone is known to have arrived when the frame behind it has.
         let mut count = 0;
         for (at, kept) in self.kept.iter().enumerate() {
             match kept {
-                Kept::Frame { .. } if is_acknowledged(kept) => count = at + 1,
+                Kept::Frame { sequence, .. } if is_acknowledged(*sequence) => count = at + 1,
                 Kept::Frame { .. } => break,
                 Kept::Control(_) => {}
             }
