@@ -11,8 +11,9 @@ use wire::earliest;
 use wire::frame::{Moved, Reject, Role};
 use wire::{Duration, Instant};
 
-/// Time to wait for any answer.
-const TIMEOUT: Duration = Duration::from_ms(2_000);
+/// Time to wait for any answer. A command that asks once waits longer than a link does: the node, or
+/// its machine, may be busy.
+const TIMEOUT: Duration = Duration::from_ms(5_000);
 
 /// A link end without a device behind it.
 pub struct LinkEnd {
@@ -48,7 +49,8 @@ impl LinkEnd {
         let mut fitting = args.ungated();
         fitting.fit([peer.address(attempt)])?;
         let max_payload = fitting.max_payload;
-        let settings = Settings { max_payload, ..Settings::new(role, instance()) };
+        let settings =
+            Settings { max_payload, loss_limit: TIMEOUT, ..Settings::new(role, instance()) };
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(clock.now(), Input::Connected);
         let (last_answer, moved) = (None, None);
@@ -164,7 +166,8 @@ fn connect(
 ) -> io::Result<Carrier> {
     let start = clock.now();
     let settings = args.settings().map_err(|failure| io::Error::other(failure.to_string()))?;
-    let settings = settings.links()?;
+    let mut settings = settings.links()?;
+    settings.raw.give_up = TIMEOUT;
     let mut connection = Carrier::connect(start, address, key_name, &settings)?;
     poller.add(&connection, connection.connects_when_writable())?;
     while !connection.established(clock.now())? {
