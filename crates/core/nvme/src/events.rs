@@ -1,10 +1,19 @@
 //! Asynchronous events (NVMe 1.4, section 5.2).
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::nvme::AsyncEvent;
 
 /// The maximum number of outstanding Asynchronous Event Requests: AERL + 1.
 pub(crate) const EVENT_REQUESTS: usize = 4;
+
+/// [`AsyncEvents`] over the end of a process.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SavedEvents {
+    requests: Vec<u16>,
+    pending: Vec<u32>,
+    masked: Vec<u8>,
+}
 
 /// Outstanding Asynchronous Event Requests, and pending events.
 #[derive(Debug, Default)]
@@ -18,6 +27,26 @@ pub(crate) struct AsyncEvents {
 }
 
 impl AsyncEvents {
+    /// What is to be kept over the end of the process: the requests, the pending events as dword 0
+    /// of a completion, and the masked log pages. `reported` were taken last, but their completions
+    /// are lost with the process.
+    pub(crate) fn save(&self, reported: &[(u16, AsyncEvent)]) -> SavedEvents {
+        let (cids, events): (Vec<u16>, Vec<AsyncEvent>) = reported.iter().copied().unzip();
+        let unmasked = |page: &u8| events.iter().all(|event| event.log_page != *page);
+        SavedEvents {
+            requests: cids.into_iter().chain(self.requests.iter().copied()).collect(),
+            pending: events.iter().chain(&self.pending).map(|event| event.bits()).collect(),
+            masked: self.masked.iter().copied().filter(unmasked).collect(),
+        }
+    }
+
+    /// Goes on from what was saved.
+    pub(crate) fn restore(saved: SavedEvents) -> Self {
+        let SavedEvents { requests, pending, masked } = saved;
+        let pending = pending.into_iter().map(AsyncEvent::from_bits).collect();
+        Self { requests: requests.into(), pending, masked }
+    }
+
     pub(crate) fn requests(&self) -> usize {
         self.requests.len()
     }

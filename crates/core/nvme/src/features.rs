@@ -3,6 +3,7 @@
 use crate::config::Settings;
 use crate::failure::Failure;
 use crate::log::WARNING_TEMPERATURE;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wire::nvme::{PowerState, feature, feature_bits};
 
@@ -91,7 +92,7 @@ pub(crate) fn check(id: u8, value: u32) -> Result<(), Failure> {
 }
 
 /// The values of the features of one controller. Error Recovery has one value per namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Features {
     /// Arbitration: HPW 31:24, MPW 23:16, LPW 15:8, AB 2:0.
     pub arbitration: u32,

@@ -52,6 +52,11 @@ impl Interrupts {
         self.vectors[usize::from(vector)].coalescing_disabled = disabled;
     }
 
+    /// The vectors whose coalescing is disabled.
+    pub(crate) fn all_disabled(&self) -> Vec<u16> {
+        (0..self.vectors()).filter(|one| self.coalescing_disabled(*one) == Some(true)).collect()
+    }
+
     /// Counts a completion in a queue with this vector. Vector 0, of the admin queue, is never
     /// coalesced.
     pub(crate) fn posted(&mut self, now: Instant, vector: u16) {

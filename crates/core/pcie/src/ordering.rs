@@ -1,8 +1,9 @@
 //! A queue of packets with PCIe ordering.
 
 use crate::function::{Output, Ready, Wait};
+use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
-use wire::tlp::{Class, Tlp, TraceId};
+use wire::tlp::{Class, Malformed, Tlp, TraceId};
 
 /// Packets in order of arrival, taken by class.
 ///
@@ -159,6 +160,30 @@ impl OrderedQueue {
         self.classes.iter().flatten().map(|(_, tlp)| tlp.trace_id)
     }
 
+    /// The packets and runs of a class, in order.
+    pub fn packets(&self, class: Class) -> impl Iterator<Item = &Tlp> {
+        self.classes[class.index()].iter().map(|(_, tlp)| tlp)
+    }
+
+    /// The bytes of the packets that `select` takes, class by class, and in order within a class.
+    pub fn encode(&self, select: impl Fn(&Tlp) -> bool) -> Bytes {
+        let mut bytes = BytesMut::new();
+        let all = self.classes.iter().flatten().map(|(_, tlp)| tlp);
+        all.filter(|tlp| select(tlp)).for_each(|tlp| tlp.encode_packets(tlp.packets(), &mut bytes));
+        bytes.freeze()
+    }
+
+    /// Appends packets from their bytes.
+    ///
+    /// # Errors
+    /// At the first malformed packet.
+    pub fn decode(&mut self, mut bytes: Bytes) -> Result<(), Malformed> {
+        while !bytes.is_empty() {
+            self.push(Tlp::decode(&mut bytes)?);
+        }
+        Ok(())
+    }
+
     /// Drops all packets.
     pub fn clear(&mut self) {
         *self = Self::default();
@@ -168,7 +193,6 @@ impl OrderedQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
     use wire::tlp::{MemoryRequest, Status};
     use wire::{Bdf, Tag};
 

@@ -1,15 +1,35 @@
 //! The device node's end of a link, with the function below it.
 
 use crate::push_store::{Rule, Store};
-use crate::tunnel::{self, Cause, Settings, Tunnel};
+use crate::tunnel::{self, Cause, Place, SavedSession, Settings, Tunnel};
+use bytes::Bytes;
+use pcie::endpoint::{ForeignState, Unsent};
 use pcie::{Errors, Function, Input, Output as FunctionOutput, Wait};
-use wire::Instant;
+use serde::{Deserialize, Serialize};
 use wire::earliest;
 use wire::tlp::{Class, Malformed, Tlp};
+use wire::{Duration, Instant};
 
 /// Output of the device end of a link. [`Downstream`] executes resets itself, so [`Output::Reset`]
 /// does not occur, nor do outputs for probes.
 pub use crate::tunnel::Output;
+
+/// The state of a device's end of a link that goes on in another process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedLink {
+    session: SavedSession,
+    /// The function.
+    pub function: Bytes,
+    /// Messages that announce the queues whose entries are pushed.
+    queues: Bytes,
+}
+
+impl SavedLink {
+    /// Whether the host still waits for this end after such a time.
+    pub fn is_awaited_after(&self, away: Duration) -> bool {
+        self.session.is_awaited_after(away)
+    }
+}
 
 /// A tunnel end with the function that it serves.
 #[derive(Debug)]
@@ -127,6 +147,35 @@ impl<F: Function, R: Rule> Downstream<F, R> {
                 return Some(tlp);
             }
         }
+    }
+
+    /// The state now; `None` without a session that survives its connections. `function` returns the
+    /// state of the function, `place` is as for [`Tunnel::save`].
+    pub fn save(
+        &mut self,
+        function: impl FnOnce(&mut F, &Unsent) -> Bytes,
+        place: &mut dyn FnMut(u64, &Bytes) -> Place,
+    ) -> Option<SavedLink> {
+        // Without a session too, so that the function forgets what it keeps for this.
+        let function = function(&mut self.function, &self.tunnel.unsent());
+        let (session, queues) = (self.tunnel.save(place)?, self.store.save());
+        Some(SavedLink { session, queues, function })
+    }
+
+    /// Goes on with the link of an earlier process, which waits for a connection. The function is to
+    /// be restored before.
+    ///
+    /// # Errors
+    /// If the state is damaged.
+    pub fn restore(
+        &mut self,
+        now: Instant,
+        saved: SavedLink,
+        bytes: &mut dyn FnMut(Place) -> Option<Bytes>,
+    ) -> Result<(), ForeignState> {
+        self.waits = None;
+        self.store.restore(saved.queues)?;
+        self.tunnel.restore(now, &saved.session, bytes)
     }
 
     /// The bytes that the host pushed for the function.

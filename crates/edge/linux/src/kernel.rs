@@ -2,7 +2,9 @@
 
 use nix::libc;
 use rustix::fd::{AsFd, AsRawFd};
+use std::fs::File;
 use std::io;
+use std::ops::DerefMut;
 
 /// The largest payload of a frame on `interface`, in bytes, in the network namespace of `socket`
 /// (`SIOCGIFMTU`, netdevice(7)). Error: as `ioctl(2)`.
@@ -19,4 +21,14 @@ pub(crate) fn mtu(socket: impl AsFd, interface: &str) -> io::Result<usize> {
     }
     // SAFETY: the kernel has written this field.
     Ok(unsafe { request.ifr_ifru.ifru_mtu } as usize)
+}
+
+/// The bytes of a file, shared with other processes and kept when this process is killed. The caller
+/// holds a lock that keeps others from changing or shrinking the file.
+///
+/// # Errors
+/// As `mmap(2)`.
+pub fn map(file: &File) -> io::Result<impl DerefMut<Target = [u8]> + Send + use<>> {
+    // SAFETY: nobody else changes or shrinks the file, by the caller's lock.
+    unsafe { memmap2::MmapMut::map_mut(file) }
 }

@@ -29,6 +29,12 @@ impl WallClock {
     }
 }
 
+/// Nanoseconds since the machine was booted, suspended time included (CLOCK_BOOTTIME).
+pub fn since_boot() -> u64 {
+    let time = rustix::time::clock_gettime(ClockId::Boottime);
+    time.tv_sec as u64 * SECOND + time.tv_nsec as u64
+}
+
 /// Seconds by which CLOCK_TAI is ahead of CLOCK_REALTIME: 37 since 2017 (IERS Bulletin C 52) if a
 /// program such as ptp4l or chrony has set the offset, otherwise 0.
 pub fn tai_offset_s() -> u64 {

@@ -108,11 +108,13 @@ pub fn run(args: &Args) -> Outcome {
     // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
     let _watch = follow(options.credentials.as_ref(), &stop);
-    let drive = match &args.drive {
-        Some(folder) => NvmeDrive::open(folder, settings, |text| warning(text))?,
-        None => {
-            NvmeDrive::over(&namespaces, args.serial.as_deref(), &address.to_string(), settings)?
+    let serial = args.serial.as_deref();
+    let (drive, session) = match &args.drive {
+        Some(folder) => {
+            let opened = NvmeDrive::open(folder, settings, |text| warning(text))?;
+            (opened.drive, Some((opened.session, opened.goes_on)))
         }
+        None => (NvmeDrive::over(&namespaces, serial, &address.to_string(), settings)?, None),
     };
     let listener = reserved.listen()?;
     let tunnel = Settings { push: CAPACITY, ..options.tunnel(Role::Device) };
@@ -123,6 +125,9 @@ pub fn run(args: &Args) -> Outcome {
     let mut node = DeviceNode::new(clock, options.poller()?, listener, tunnel, drive)?
         .with(|node| node.in_group(args.group).with_rate_limit(options.limit()))
         .with_faults(of_node);
+    if let Some((session, goes_on)) = session {
+        node = node.with_session(session, goes_on)?;
+    }
     eprintln!("sandbox: {restrictions}");
     eprintln!("listening on {}", node.address()?);
     let control = || {

@@ -2,6 +2,7 @@
 //! probes or rejected.
 
 mod pending_connections;
+mod saved;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +11,7 @@ use crate::push::Completions;
 use bytes::Bytes;
 use pcie::{Errors, Function};
 use pending_connections::{AcceptedHost, Occupant, PendingConnections, Served, belongs};
+pub use saved::SavedNode;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use switch::congestion::Rate;

@@ -9,10 +9,10 @@ use wire::tlp::{MemoryRequest, Packet, Tlp};
 /// A submission queue, as its host announced it.
 #[derive(Clone, Copy, Debug)]
 struct Submission {
+    /// As announced, with the SQ head of the last completion entry.
+    queue: Queue,
     ring: Ring,
     completions: Ring,
-    /// SQ head of the last completion entry.
-    head: u16,
 }
 
 /// The queues of one controller. Each entry that the controller writes to a completion queue
@@ -30,8 +30,8 @@ impl Completions {
     fn consumed(&mut self, queue: u16, head: u16) -> [std::ops::Range<u64>; 2] {
         let Some(queue) = self.queues.get_mut(&queue) else { return [0..0, 0..0] };
         // The queue has no such slot, so the head is not used.
-        let head = if head > queue.ring.last() { queue.head } else { head };
-        queue.ring.between(std::mem::replace(&mut queue.head, head), head)
+        let head = if head > queue.ring.last() { queue.queue.head } else { head };
+        queue.ring.between(std::mem::replace(&mut queue.queue.head, head), head)
     }
 }
 
@@ -44,12 +44,17 @@ impl Rule for Completions {
         self.queues.contains_key(&queue)
     }
 
+    fn followed(&self) -> Vec<Queue> {
+        self.queues.values().map(|followed| followed.queue).collect()
+    }
+
     fn set_queue(&mut self, id: u16, queue: Option<Queue>) {
         self.queues.remove(&id);
-        if let Some(Queue { last, head, completion_last, base, completion_base, .. }) = queue {
+        if let Some(queue) = queue {
+            let Queue { last, completion_last, base, completion_base, .. } = queue;
             let ring = Ring::submission(base, last);
             let completions = Ring::completion(completion_base, completion_last);
-            self.queues.insert(id, Submission { ring, completions, head });
+            self.queues.insert(id, Submission { queue, ring, completions });
         }
         let rings = self.queues.values().map(|queue| queue.completions.range());
         self.places = rings.map(|range| (range, ())).collect();

@@ -61,6 +61,10 @@ impl Rule for Leaving {
         self.rule.follows(queue)
     }
 
+    fn followed(&self) -> Vec<Queue> {
+        self.rule.followed()
+    }
+
     fn set_queue(&mut self, id: u16, queue: Option<Queue>) {
         self.rule.set_queue(id, queue);
     }

@@ -21,6 +21,8 @@ pub(crate) struct Clock {
     /// Time when a host last set the clock, or of the power-on.
     since: Instant,
     origin: u8,
+    /// Whether the clock has stood still.
+    stopped: bool,
 }
 
 impl Clock {
@@ -31,19 +33,31 @@ impl Clock {
 
     /// A clock at power-on.
     pub(crate) fn new(now: Instant) -> Self {
-        Self { milliseconds: 0, since: now, origin: 0 }
+        Self { milliseconds: 0, since: now, origin: 0, stopped: false }
+    }
+
+    /// What is to be kept over the end of the process.
+    pub(crate) fn save(&self, now: Instant) -> (u64, u8) {
+        let value = self.read(now);
+        (value.milliseconds, value.origin)
+    }
+
+    /// A clock that stood still while no process ran: Synch is set (figure 349).
+    pub(crate) fn restore(now: Instant, (milliseconds, origin): (u64, u8)) -> Self {
+        Self { milliseconds, since: now, origin, stopped: true }
     }
 
     /// Sets the clock for a host; ignores all fields of `value` except the milliseconds.
     pub(crate) fn set(&mut self, now: Instant, value: Timestamp) {
-        *self = Self { milliseconds: value.milliseconds, since: now, origin: SET_BY_HOST };
+        let milliseconds = value.milliseconds;
+        *self = Self { milliseconds, since: now, origin: SET_BY_HOST, stopped: false };
     }
 
     /// The time of the clock in milliseconds, modulo 2^48.
     pub(crate) fn read(&self, now: Instant) -> Timestamp {
         let passed = Self::milliseconds(self.since, now);
         let milliseconds = self.milliseconds.wrapping_add(passed) & ((1 << 48) - 1);
-        Timestamp { milliseconds, stopped: false, origin: self.origin }
+        Timestamp { milliseconds, stopped: self.stopped, origin: self.origin }
     }
 }
 

@@ -13,8 +13,13 @@ use wire::{Duration, Instant};
 impl Controller {
     /// Restarts the timer.
     pub(super) fn keep_alive(&mut self) -> Plan {
-        self.keep_alive_due = self.next_keep_alive();
+        self.restart_keep_alive();
         Plan::Done(0)
+    }
+
+    /// Restarts the timer, if there is one.
+    pub(crate) fn restart_keep_alive(&mut self) {
+        self.keep_alive_due = self.next_keep_alive();
     }
 
     /// Sets KATO in milliseconds (0 for no timer), and starts the timer.

@@ -2,6 +2,7 @@
 //! 7.5).
 
 use super::Controller;
+use super::saved::{Answer, Posted};
 use crate::failure::Failure;
 use crate::subsystem::Shared;
 use wire::nvme::opcode::nvm;
@@ -26,7 +27,7 @@ impl Controller {
             Some(failure) => self.log_failure(shared, sq, command, failure),
         };
         self.count_in_flight(shared, sq, |in_flight| in_flight - 1);
-        self.post(sq, command.cid, result, status);
+        self.post(sq, command.cid, result, status, Answer::Command(*command));
         self.finish_deletion(shared, sq);
     }
 
@@ -81,18 +82,27 @@ impl Controller {
         status
     }
 
-    fn post(&mut self, sq: u16, cid: u16, result: u32, status: Status) {
+    fn post(&mut self, sq: u16, cid: u16, result: u32, status: Status, answer: Answer) {
         let queue = self.queues.sq_mut(sq).expect("outlives its commands");
         queue.finished(cid);
         let (sq_head, cq) = (queue.head as u16, queue.cq);
-        let cq = self.queues.cq_mut(cq).expect("outlives its submission queues");
         let entry = Completion { result, sq_head, sq_id: sq, cid, phase: false, status };
-        let (address, bytes) = cq.post(entry);
-        if let Some(vector) = cq.vector {
+        self.post_entry(cq, entry, answer);
+        self.reported.add(NvmeEvent::Completed { id: CommandId { queue: sq, cid }, status });
+    }
+
+    /// Posts a reserved entry of completion queue `cq`.
+    pub(super) fn post_entry(&mut self, cq: u16, entry: Completion, answer: Answer) {
+        let queue = self.queues.cq_mut(cq).expect("outlives its submission queues");
+        let (address, bytes) = queue.post(entry);
+        if let Some(vector) = queue.vector {
             self.interrupts.posted(self.now, vector);
         }
         self.endpoint.dma_copy(address, &bytes);
-        self.reported.add(NvmeEvent::Completed { id: CommandId { queue: sq, cid }, status });
+        let end = self.endpoint.written();
+        if let Some(posted) = &mut self.posted {
+            posted.push_back(Posted { end, cq, entry, answer });
+        }
     }
 
     /// Completes the deletion of a queue when the queue has drained.
@@ -110,7 +120,7 @@ impl Controller {
             let Some(cq) = self.queues.cq_mut(0).filter(|cq| cq.room() > 0) else { return };
             cq.reserve(1);
             let (cid, event) = self.events.take().expect("an event is due");
-            self.post(0, cid, event.bits(), Status::SUCCESS);
+            self.post(0, cid, event.bits(), Status::SUCCESS, Answer::Event(event));
         }
     }
 
@@ -122,7 +132,7 @@ impl Controller {
             return false;
         }
         cq.reserve(1);
-        self.post(0, cid, 0, status);
+        self.post(0, cid, 0, status, Answer::Entry);
         true
     }
 

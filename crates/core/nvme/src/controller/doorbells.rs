@@ -39,6 +39,13 @@ struct ShadowState {
     rests: bool,
 }
 
+impl DoorbellBuffers {
+    /// The addresses of both buffers.
+    pub(super) fn places(&self) -> (u64, u64) {
+        (self.shadow, self.event_index)
+    }
+}
+
 fn offset(doorbell: Doorbell) -> u64 {
     doorbell.offset(0) - DOORBELLS
 }

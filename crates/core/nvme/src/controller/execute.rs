@@ -18,6 +18,8 @@ use wire::trace::{CommandId, NvmeEvent};
 #[derive(Debug, Default)]
 pub(super) struct Execution {
     pub sq: u16,
+    /// Number of commands that were accepted before.
+    pub order: u64,
     pub command: Command,
     pub transfer: Transfer,
     steps: Steps,
@@ -114,7 +116,9 @@ impl Controller {
         } else {
             Ok(())
         };
-        let key = self.commands.insert(Execution { sq, command, ..Execution::default() });
+        let order = self.accepted;
+        self.accepted += 1;
+        let key = self.commands.insert(Execution { sq, order, command, ..Execution::default() });
         (key, accepted)
     }
 

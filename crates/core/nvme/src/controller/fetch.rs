@@ -44,7 +44,8 @@ impl Controller {
     /// Fetches up to `limit` entries in one read. Returns the number of entries.
     fn fetch_batch(&mut self, shared: &mut Shared, id: u16, limit: u16) -> u16 {
         let max = [ADMIN_COMMANDS, self.settings.commands][class(id)];
-        let slots = max - self.in_flight[class(id)];
+        // Commands that are carried out again may be more.
+        let slots = max.saturating_sub(self.in_flight[class(id)]);
         let queue = self.queues.sq(id).expect("pending queues exist");
         if queue.fetches() >= self.settings.fetches {
             return 0;

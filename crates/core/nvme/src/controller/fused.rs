@@ -18,7 +18,7 @@ use wire::nvme::{Command, StatusCode};
 /// FUSE: the first command of a fused operation (figure 104).
 const FIRST: u8 = 1;
 /// FUSE: the second command of a fused operation (figure 104).
-const SECOND: u8 = 2;
+pub(super) const SECOND: u8 = 2;
 
 impl Controller {
     /// Whether the controller supports fused operations, which need two commands under way.
@@ -167,7 +167,11 @@ impl Controller {
             None => {
                 let write = self.commands.get_mut(other).expect("checked by the caller");
                 write.buffer = buffer;
-                self.resume(shared, other);
+                match self.posted {
+                    // A repeated comparison would find the new data.
+                    Some(_) => self.unsaved.push(other),
+                    None => self.resume(shared, other),
+                }
             }
         }
     }

@@ -9,13 +9,15 @@ use crate::queue::{CompletionQueue, Queues, SubmissionQueue};
 use crate::registers::Registers;
 use crate::subsystem::{Change, Shared};
 use pcie::Reset;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use wire::Instant;
 use wire::nvme::StatusCode;
 use wire::nvme::register::{Configuration, ControllerStatus, ShutdownNotice};
 use wire::trace::ControllerState;
 
 /// The phase of the controller between CC.EN and CSTS.RDY.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     /// EN and RDY are clear.
     Disabled,
@@ -97,6 +99,9 @@ impl Controller {
 
     fn drop_commands(&mut self, shared: &mut Shared) {
         self.commands.clear();
+        self.posted.iter_mut().for_each(VecDeque::clear);
+        self.unsaved.clear();
+        self.recorded.clear();
         shared.forget_commands(self.id);
         shared.end_format(self.id, None);
         shared.claims.release_all(self.id);

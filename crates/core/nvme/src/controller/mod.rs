@@ -16,6 +16,7 @@ mod invariants;
 mod lifecycle;
 mod mmio;
 mod namespaces;
+mod saved;
 mod shutdown;
 mod transfer;
 
@@ -39,6 +40,8 @@ use lifecycle::Phase;
 use pcie::config::label::Label;
 use pcie::endpoint::{DmaError, Event};
 use pcie::{Endpoint, Errors, Input, Output, Ready};
+use saved::Posted;
+pub(crate) use saved::SavedController;
 use shutdown::Shutdown;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -122,6 +125,15 @@ pub struct Controller {
     /// Time at which the Keep Alive Timer expires; `None` if it never expires.
     pub(crate) keep_alive_due: Option<Instant>,
     commands: Slots<Execution>,
+    /// Number of commands that were accepted.
+    accepted: u64,
+    /// Number of commands that were accepted before the last save.
+    saved: u64,
+    /// Writes of fused operations that begin after the next save, and those that may begin now.
+    unsaved: Vec<Key>,
+    recorded: Vec<Key>,
+    /// Completions that may be lost with the process, if the controller is saved.
+    posted: Option<VecDeque<Posted>>,
     /// Numbers of admin commands and of I/O commands that are being fetched or under way.
     in_flight: [usize; 2],
     /// Whether I/O commands are under way.
@@ -169,6 +181,11 @@ impl Controller {
             download: Download::default(),
             keep_alive_due: None,
             commands: Slots::default(),
+            accepted: 0,
+            saved: 0,
+            unsaved: Vec::new(),
+            recorded: Vec::new(),
+            posted: None,
             in_flight: [0; 2],
             busy: false,
             waiting: VecDeque::new(),
@@ -347,6 +364,7 @@ impl Controller {
 
     pub(crate) fn poll(&mut self, shared: &mut Shared, now: Instant, ready: Ready) -> Output {
         self.now = now;
+        self.begin_recorded(shared);
         // All other work is done at once, when the input that causes it arrives.
         if !self.waiting_to_send.is_empty() || self.deadline().is_some_and(|at| at <= now) {
             self.advance(shared);

@@ -27,11 +27,16 @@ pub(crate) struct Health {
 
 impl Health {
     /// The counters after a power-on, continued from `history`.
-    pub(crate) fn new(now: Instant, mut history: History, temperature: u16) -> Self {
+    pub(crate) fn power_on(now: Instant, mut history: History, temperature: u16) -> Self {
         history.power_cycles += 1;
         // Power was lost without a shutdown (section 5.14.1.2).
         history.unsafe_shutdowns += u128::from(history.running);
         history.running = false;
+        Self::new(now, history, temperature)
+    }
+
+    /// The counters of a drive that has power, continued from `history`.
+    pub(crate) fn new(now: Instant, history: History, temperature: u16) -> Self {
         Self { history, changed: None, counted: now, busy: 0, temperature }
     }
 

@@ -2,10 +2,11 @@
 
 use super::Pending;
 use crate::config::MAX_QUEUES;
+use serde::{Deserialize, Serialize};
 
 /// The priority of a submission queue under weighted round robin with urgent priority class
 /// (section 4.13.2). Under round robin all queues have [`Admin`](Self::Admin).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Priority {
     /// The admin queue: before all other queues.
     #[default]

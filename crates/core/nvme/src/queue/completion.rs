@@ -27,6 +27,23 @@ impl CompletionQueue {
         Self { id, vector, users: 0, base, size, head: 0, tail: 0, phase: true, reserved: 0 }
     }
 
+    /// A queue whose entries from `head` to `tail` the host has not consumed.
+    pub(crate) fn at(self, head: u32, tail: u32, phase: bool) -> Self {
+        Self { head, tail, phase, ..self }
+    }
+
+    /// Base address and number of entries.
+    pub(crate) fn place(&self) -> (u64, u32) {
+        (self.base, self.size)
+    }
+
+    /// The tail and the phase of the next entry before the last `count` entries were posted.
+    pub(crate) fn tail_before(&self, count: u32) -> (u32, bool) {
+        let wraps = count > self.tail;
+        let tail = if wraps { self.tail + self.size - count } else { self.tail - count };
+        (tail, self.phase != wraps)
+    }
+
     /// The last value of the head doorbell.
     pub(crate) fn head(&self) -> u32 {
         self.head

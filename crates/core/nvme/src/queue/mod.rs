@@ -6,6 +6,7 @@ mod pending;
 mod submission;
 
 use arbiter::Arbiter;
+pub(crate) use arbiter::Priority;
 pub(crate) use completion::CompletionQueue;
 use pending::Pending;
 pub(crate) use submission::SubmissionQueue;
@@ -58,6 +59,17 @@ impl Queues {
 
     pub(crate) fn cqs(&self) -> impl Iterator<Item = &CompletionQueue> {
         self.completion.iter().flatten()
+    }
+
+    pub(crate) fn sqs(&self) -> impl Iterator<Item = &SubmissionQueue> {
+        self.submission.iter().flatten()
+    }
+
+    /// Lets entries be fetched that the host has filled in before this process.
+    pub(crate) fn wake(&mut self) {
+        let ready = |queue: &&SubmissionQueue| queue.pending() > 0 && queue.deleting.is_none();
+        let ready = self.submission.iter().flatten().filter(ready);
+        ready.for_each(|queue| self.arbiter.insert(queue.priority, queue.id));
     }
 
     /// The last value of a doorbell; `None` if the queue does not exist or is being deleted.

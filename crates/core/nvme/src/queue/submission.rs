@@ -48,6 +48,26 @@ impl SubmissionQueue {
         Self { id, cq, base, size, ..Self::default() }
     }
 
+    /// A queue whose entries up to `head` were taken, and that the host has filled up to `tail`.
+    pub(crate) fn at(self, head: u32, tail: u32) -> Self {
+        Self { head, fetched: head, tail, ..self }
+    }
+
+    /// Base address and number of entries.
+    pub(crate) fn place(&self) -> (u64, u32) {
+        (self.base, self.size)
+    }
+
+    /// Holds the parked first command of a fused operation.
+    pub(crate) fn park_again(&mut self, first: Command) {
+        (self.first, self.parked) = (Some(first), true);
+    }
+
+    /// Takes an entry that an earlier process had taken.
+    pub(crate) fn take_again(&mut self) {
+        self.taken += 1;
+    }
+
     /// This queue with another priority.
     pub(crate) fn with_priority(self, priority: Priority) -> Self {
         Self { priority, ..self }

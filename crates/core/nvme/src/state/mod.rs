@@ -4,6 +4,7 @@
 //! of all records. `docs/drive.md` specifies the records; a deviation is a [`RecordError`].
 
 mod check;
+mod done;
 mod drive;
 mod events;
 mod features;
@@ -18,6 +19,7 @@ mod tests;
 mod uncorrectable;
 
 pub use check::RecordError;
+pub use done::Done;
 pub use drive::Drive;
 pub use events::{EventLog, LoggedEvent};
 pub(crate) use events::{MAX_LOG, NO_CONTROLLER};
@@ -53,6 +55,7 @@ const NAMESPACE: &str = "namespace/";
 const ATTACHMENTS: &str = "attachments";
 const FEATURES: &str = "features";
 const CREATED: &str = "created";
+const DONE: &str = "done";
 const EVENTS: &str = "events";
 const HEALTH: &str = "health";
 const SANITIZE: &str = "sanitize";
@@ -71,6 +74,8 @@ pub struct State {
     pub attachments: Attachments,
     /// Saved values of features.
     pub features: Vec<SavedFeature>,
+    /// Commands that are not carried out again.
+    pub done: Done,
     /// Number of namespaces ever created. Names of new namespaces derive from this number, so no
     /// name is reused.
     pub created: u64,
@@ -97,6 +102,7 @@ impl State {
             attachments: BTreeMap::new(),
             features: Vec::new(),
             created: 0,
+            done: Done::default(),
             events: EventLog::default(),
             health: History::default(),
             sanitize: None,
@@ -124,6 +130,7 @@ impl State {
                 ATTACHMENTS => state.attachments = decode(key, bytes)?,
                 FEATURES => state.features = decode(key, bytes)?,
                 CREATED => state.created = decode(key, bytes)?,
+                DONE => state.done = decode(key, bytes)?,
                 EVENTS => state.events = decode(key, bytes)?,
                 HEALTH => state.health = decode(key, bytes)?,
                 SANITIZE => state.sanitize = Some(decode(key, bytes)?),
@@ -152,6 +159,9 @@ impl State {
         ]);
         if self.created > 0 {
             records.extend([created_record(self.created)]);
+        }
+        if self.done != Done::default() {
+            records.extend([done_record(&self.done)]);
         }
         if self.events != EventLog::default() {
             records.extend([events_record(&self.events)]);
@@ -261,6 +271,10 @@ pub(crate) fn sanitize_record(sanitize: &Sanitize) -> Record {
     (SANITIZE.to_owned(), encode(sanitize))
 }
 
+pub(crate) fn done_record(done: &Done) -> Record {
+    (DONE.to_owned(), encode(done))
+}
+
 pub(crate) fn firmware_record(firmware: &Firmware) -> Record {
     (FIRMWARE.to_owned(), encode(firmware))
 }
@@ -292,7 +306,7 @@ fn nsid_of(key: &str) -> Option<u32> {
 
 fn unknown(key: &str) -> RecordError {
     let known = format!(
-        "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {CREATED}, \
+        "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {CREATED}, {DONE}, \
          {EVENTS}, {HEALTH}, {SANITIZE}, {FIRMWARE}, {SELF_TEST} and {UNCORRECTABLE}"
     );
     RecordError::new(key, known)

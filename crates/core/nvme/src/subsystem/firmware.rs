@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// Reports the revision of the active slot from now on.
-    fn run_firmware(&mut self) {
+    pub(super) fn run_firmware(&mut self) {
         self.revision = self.revision_in(self.firmware.active);
     }
 

@@ -8,6 +8,7 @@ mod marks;
 mod namespaces;
 mod port;
 mod sanitize;
+mod saved;
 mod self_test;
 mod shared;
 mod store;
@@ -69,7 +70,22 @@ impl Subsystem {
     /// If a setting is outside its documented range.
     pub fn open(now: Instant, settings: Settings, records: &Records) -> Result<Self, RecordError> {
         let state = State::decode(records)?;
-        Ok(Self::start(now, state, settings, Some(Store::new(now))))
+        let store = Store::new(now, state.done.clone());
+        Ok(Self::start(now, state, settings, Some(store)))
+    }
+
+    /// As [`open`](Self::open), for a drive that had power all the time, while no process ran.
+    ///
+    /// # Errors
+    /// If the records are invalid.
+    pub fn reopen(
+        now: Instant,
+        settings: Settings,
+        records: &Records,
+    ) -> Result<Self, RecordError> {
+        let state = State::decode(records)?;
+        let store = Store::resumed(now, state.done.clone(), state.health.running);
+        Ok(Self::start(now, state, settings, Some(store)))
     }
 
     fn start(now: Instant, state: State, settings: Settings, store: Option<Store>) -> Self {
@@ -156,7 +172,19 @@ impl Subsystem {
     /// The next change of records to store, at most one at a time; `None` for a drive without
     /// records.
     pub fn poll_store(&mut self) -> Option<Commit> {
-        self.shared.next_commit()
+        let once = self.next_once();
+        if once.is_some_and(|(controller, number)| !controller.is_saved(number)) {
+            return None;
+        }
+        let number = once.map(|(_, number)| number);
+        self.shared.next_commit(number)
+    }
+
+    /// The command whose change is stored next and must not be repeated: its controller and number.
+    fn next_once(&self) -> Option<(&Controller, u64)> {
+        let (id, key) = self.shared.store.as_ref()?.next()?.once()?;
+        let controller = self.controllers.get(usize::from(id).checked_sub(1)?)?;
+        Some((controller, controller.number_of(key)?))
     }
 
     /// Takes the result of storing the change `id`. Waiting commands continue.

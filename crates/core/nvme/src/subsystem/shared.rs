@@ -60,10 +60,15 @@ impl Shared {
         settings: &Settings,
         store: Option<Store>,
     ) -> Self {
+        let powered = store.as_ref().is_some_and(Store::had_power);
+        let health = match powered {
+            true => Health::new(now, state.health, settings.temperature),
+            false => Health::power_on(now, state.health, settings.temperature),
+        };
         let mut shared = Self {
             drive: state.drive,
             namespaces: BTreeMap::new(),
-            health: Health::new(now, state.health, settings.temperature),
+            health,
             saved: state.features,
             created: state.created,
             firmware: state.firmware,
@@ -79,9 +84,13 @@ impl Shared {
             holds: Vec::new(),
             store,
         };
-        // A power-on counts as a reset.
-        shared.activated = shared.reset_firmware();
-        shared.start_firmware();
+        if powered {
+            shared.run_firmware();
+        } else {
+            // A power-on counts as a reset.
+            shared.activated = shared.reset_firmware();
+            shared.start_firmware();
+        }
         for (nsid, record) in state.namespaces {
             shared.insert(nsid, record);
         }
@@ -109,9 +118,11 @@ impl Shared {
     /// controller.
     pub(crate) fn add_controller(&mut self, now: Instant, id: u16) {
         self.controllers = id;
-        self.log_reset(now, id, self.activated);
-        if id == 1 {
-            self.log_smart(now, id);
+        if !self.store.as_ref().is_some_and(Store::had_power) {
+            self.log_reset(now, id, self.activated);
+            if id == 1 {
+                self.log_smart(now, id);
+            }
         }
         if self.store.is_none() {
             for namespace in self.namespaces.values_mut() {

@@ -5,9 +5,10 @@ use super::{FirmwareChange, Shared};
 use crate::namespace::Namespace;
 use crate::slots::Key;
 use crate::state::{
-    self, Attachments, Format, History, Marks, Sanitize, SanitizePhase, SavedFeature, State,
-    attachments_record, created_record, events_record, features_record, firmware_record,
-    health_record, namespace_key, namespace_record, sanitize_record, self_tests_record,
+    self, Attachments, Done, Format, History, Marks, Sanitize, SanitizePhase, SavedFeature, State,
+    attachments_record, created_record, done_record, events_record, features_record,
+    firmware_record, health_record, namespace_key, namespace_record, sanitize_record,
+    self_tests_record,
 };
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
@@ -89,6 +90,29 @@ pub(crate) enum NamespaceChange {
 }
 
 impl Change {
+    /// The command whose change must not be repeated.
+    pub(super) fn once(&self) -> Option<(u16, Key)> {
+        match self {
+            Self::Firmware { by, .. } => Some(*by),
+            Self::Sanitize { command, .. } => *command,
+            Self::Namespaces { command, change } => match change {
+                NamespaceChange::Create(..)
+                | NamespaceChange::Delete(_)
+                | NamespaceChange::Attach { .. } => *command,
+                NamespaceChange::Protect { .. } | NamespaceChange::Format { .. } => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Dword 0 of the command's completion.
+    fn result(&self) -> u32 {
+        match self {
+            Self::Namespaces { change: NamespaceChange::Create(nsid, _), .. } => *nsid,
+            _ => 0,
+        }
+    }
+
     /// CNTLID of the controller whose command waits for the change; `None` without a command.
     fn controller(&self) -> Option<u16> {
         match self {
@@ -108,6 +132,9 @@ impl Change {
 pub(crate) struct Store {
     queue: VecDeque<Change>,
     in_flight: Option<Change>,
+    /// Commands that are not carried out again, and the same with the change in flight.
+    done: Done,
+    done_next: Done,
     /// Number of commits so far, which is the ID of the last commit.
     commits: u64,
     /// Whether the stored record states that controllers are in use.
@@ -119,26 +146,46 @@ pub(crate) struct Store {
     in_use: BTreeSet<u16>,
     now: Instant,
     counters_stored: Instant,
+    /// Whether the drive had power before this process.
+    powered: bool,
 }
 
 impl Store {
     /// The state after power-on. The first change stores the number of power cycles.
-    pub(crate) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant, done: Done) -> Self {
         Self {
             queue: VecDeque::from([Change::Health(Some(false))]),
             in_flight: None,
+            done_next: done.clone(),
+            done,
             commits: 0,
             running: false,
             unrecorded: false,
             in_use: BTreeSet::new(),
             now,
             counters_stored: now,
+            powered: false,
         }
+    }
+
+    /// The state of a drive whose power-on is stored.
+    pub(crate) fn resumed(now: Instant, done: Done, running: bool) -> Self {
+        Self { queue: VecDeque::new(), running, powered: true, ..Self::new(now, done) }
+    }
+
+    /// Whether the drive had power before.
+    pub(super) fn had_power(&self) -> bool {
+        self.powered
     }
 
     /// All changes that are not stored yet, in order.
     pub(super) fn waiting(&self) -> impl DoubleEndedIterator<Item = &Change> {
         self.in_flight.iter().chain(&self.queue)
+    }
+
+    /// The change that is stored next.
+    pub(super) fn next(&self) -> Option<&Change> {
+        self.queue.front().filter(|_| self.in_flight.is_none())
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -228,6 +275,13 @@ impl Shared {
         store.will_run() == (true, true)
     }
 
+    /// Notes that a controller was in use before this process and still is.
+    pub(crate) fn goes_on(&mut self, controller: u16) {
+        self.store.iter_mut().for_each(|store| {
+            store.in_use.insert(controller);
+        });
+    }
+
     /// Handles the shutdown of a controller. Returns true if no record must be stored: another
     /// controller is in use, or the record already states that none is. Otherwise queues the record
     /// and returns false.
@@ -262,8 +316,15 @@ impl Shared {
         self.health.changed().filter(|_| !queued).map(|since| since + COUNTERS)
     }
 
-    /// The next change to store.
-    pub(crate) fn next_commit(&mut self) -> Option<Commit> {
+    /// Dword 0 of the completion of a command that is not carried out again.
+    pub(crate) fn done(&self, number: u64) -> Option<u32> {
+        let power_cycle = self.health.history().power_cycles;
+        self.store.as_ref()?.done.result(power_cycle, number)
+    }
+
+    /// The next change to store. `number` is that of the command, if its change must not be repeated.
+    pub(crate) fn next_commit(&mut self, number: Option<u64>) -> Option<Commit> {
+        let power_cycle = self.health.history().power_cycles;
         let store = self.store.as_mut().filter(|store| store.in_flight.is_none())?;
         let change = store.queue.pop_front()?;
         store.commits += 1;
@@ -274,7 +335,13 @@ impl Shared {
             changes.push((key, Some(bytes)));
         }
         let (create, remove) = self.contents_of(&change);
-        self.store.as_mut()?.in_flight = Some(change);
+        let store = self.store.as_mut()?;
+        if let Some(number) = number {
+            store.done_next = store.done.with(power_cycle, (number, change.result()));
+            let (key, bytes) = done_record(&store.done_next);
+            changes.push((key, Some(bytes)));
+        }
+        store.in_flight = Some(change);
         Some(Commit { id, create, changes, remove })
     }
 
@@ -369,6 +436,10 @@ impl Shared {
     pub(super) fn stored(&mut self, id: u64, stored: bool) -> Option<Change> {
         let store = self.store.as_mut().filter(|store| store.commits == id)?;
         let change = store.in_flight.take()?;
+        match stored {
+            true => store.done = store.done_next.clone(),
+            false => store.done_next = store.done.clone(),
+        }
         let now = store.now;
         match &change {
             Change::Health(running) if stored => {
@@ -465,6 +536,7 @@ impl Shared {
             attachments: self.attachments(),
             features: self.saved.clone(),
             created: self.created,
+            done: self.store.as_ref().map(|store| store.done.clone()).unwrap_or_default(),
             events: self.events.log.clone(),
             sanitize: self.sanitize,
             self_tests: self.tests.state(),

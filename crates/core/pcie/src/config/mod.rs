@@ -129,6 +129,20 @@ impl ConfigSpace {
         self.rw1c[at..at + mask.len()].copy_from_slice(mask);
     }
 
+    /// All bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.value[..]
+    }
+
+    /// Sets all bytes; `false` if there are more or fewer.
+    pub fn set_bytes(&mut self, bytes: &[u8]) -> bool {
+        let fits = bytes.len() == SIZE;
+        if fits {
+            self.value.copy_from_slice(bytes);
+        }
+        fits
+    }
+
     /// A software read of the double word at `at`.
     pub fn read(&self, at: u16) -> u32 {
         self.u32(at & 0xffc)

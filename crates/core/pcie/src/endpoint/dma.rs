@@ -319,6 +319,26 @@ impl Engine {
         }
     }
 
+    /// The tags of requests, with the number of bytes that their completions still bring.
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = (u16, usize)> {
+        let pending = |(tag, pending): (usize, &Option<Pending>)| {
+            Some((tag as u16, pending.as_ref().filter(|one| one.sent.is_some())?.left))
+        };
+        self.tags.iter().enumerate().filter_map(pending)
+    }
+
+    /// Quarantines the tags of an earlier process.
+    pub(super) fn quarantine(&mut self, now: Instant, tags: &[(u16, usize)]) {
+        let count = tags.iter().map(|(tag, _)| usize::from(*tag) + 1).max().unwrap_or(0);
+        self.tags = vec![None; count];
+        for (tag, left) in tags {
+            let pending = Pending { slot: None, offset: 0, left: *left, sent: Some(now) };
+            self.tags[usize::from(*tag)] = Some(pending);
+        }
+        self.free_tags =
+            (0..count as u16).filter(|tag| self.tags[usize::from(*tag)].is_none()).collect();
+    }
+
     /// Handles a completion for a quarantined tag. The last completion frees the tag.
     fn complete_quarantined(&mut self, tag: usize, pending: Pending, c: Completion, bytes: usize) {
         let left = pending.left.saturating_sub(bytes - usize::from(c.lower_address & 3).min(bytes));

@@ -4,6 +4,7 @@
 mod dma;
 mod msix;
 mod requests;
+mod saved;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use crate::split;
 use bytes::Bytes;
 use dma::{Engine, Limits};
 use msix::Msix;
+pub use saved::{ForeignState, SavedEndpoint, Unsent, is_answer};
 use std::collections::VecDeque;
 use wire::tlp::{Attributes, Class, MemoryRequest, Packet, Tlp, message_code};
 use wire::{Arena, Bdf, Instant};
@@ -158,6 +160,8 @@ pub struct Endpoint {
     intx: bool,
     intx_asserted: bool,
     epoch: u64,
+    /// Payload bytes of all posted writes since the start.
+    written: u64,
     errors: Errors,
     label: Option<config::label::Label>,
 }
@@ -210,6 +214,7 @@ impl Endpoint {
             intx: false,
             intx_asserted: false,
             epoch: 0,
+            written: 0,
             errors: Errors::default(),
             label: None,
         }
@@ -294,6 +299,7 @@ impl Endpoint {
             self.errors.unsupported_request += 1;
             return;
         }
+        self.written += data.len() as u64;
         self.out.extend(split::writes(self.id, address, data, self.max_payload()));
     }
 
@@ -307,6 +313,11 @@ impl Endpoint {
     /// number.
     pub fn posted_backlog(&self) -> usize {
         self.out.payload(Class::Posted)
+    }
+
+    /// Payload bytes of all posted writes since the start.
+    pub fn written(&self) -> u64 {
+        self.written
     }
 
     /// Sends MSI-X vector `vector` after all earlier writes. If the vector is masked, sets its
@@ -400,6 +411,7 @@ impl Endpoint {
         let fresh = Self::new(self.settings.clone());
         let old = std::mem::replace(self, fresh);
         (self.id, self.errors, self.epoch) = (old.id, old.errors, old.epoch + 1);
+        self.written = old.written;
         self.engine = old.engine;
         self.engine.reset();
         self.reporting.reset(&self.errors);

@@ -6,8 +6,8 @@ pub(super) const ENTRY: usize = 16;
 /// Table and pending bit array.
 #[derive(Debug)]
 pub(super) struct Msix {
-    table: Vec<u8>,
-    pending: Vec<u64>,
+    pub table: Vec<u8>,
+    pub pending: Vec<u64>,
 }
 
 impl Msix {

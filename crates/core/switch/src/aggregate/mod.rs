@@ -10,11 +10,12 @@ mod tests;
 
 pub use policy::{Aggregation, Departure, Policy, Queued, UnknownPolicy};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
+use pcie::endpoint::Unsent;
 use pcie::{OrderedQueue, Ready};
 use wire::Instant;
 use wire::frame::Grant;
-use wire::tlp::{Class, Tlp, TraceId, data_credits};
+use wire::tlp::{Class, Malformed, Packet, Tlp, TraceId, data_credits};
 
 /// The maximum number of TLPs queued in one class.
 const MAX_PACKETS: usize = 4096;
@@ -215,6 +216,35 @@ impl Aggregate {
             self.limits = limits;
         }
         valid
+    }
+
+    /// What the function has sent and is still queued.
+    pub(crate) fn unsent(&self) -> Unsent {
+        let tags = self.queue.packets(Class::NonPosted).filter_map(|tlp| match tlp.packet {
+            Packet::MemoryRead(request) => Some(request.tag.get()),
+            _ => None,
+        });
+        Unsent { written: self.queue.payload(Class::Posted), tags: tags.collect() }
+    }
+
+    /// The used credits, the credit limits, and the queued completions and messages, which no
+    /// function sends again.
+    pub(crate) fn save(&self) -> ([Grant; 3], [Grant; 3], Bytes) {
+        (self.used, self.limits, self.queue.encode(pcie::endpoint::is_answer))
+    }
+
+    /// Goes on from what was saved.
+    pub(crate) fn restore(
+        &mut self,
+        (used, limits, queued): ([Grant; 3], [Grant; 3], Bytes),
+    ) -> Result<(), Malformed> {
+        (self.used, self.limits) = (used, limits);
+        let mut answers = OrderedQueue::default();
+        answers.decode(queued)?;
+        while let Some(tlp) = answers.pop(Ready::ALL) {
+            self.push(tlp);
+        }
+        Ok(())
     }
 
     /// Number of frames that were closed while TLPs still waited for credits.

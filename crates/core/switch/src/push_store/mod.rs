@@ -37,6 +37,9 @@ pub trait Rule: Clone + Debug {
     /// write would invalidate such bytes.
     fn follows(&self, queue: u16) -> bool;
 
+    /// The queues that the rule follows, each with the head that it knows.
+    fn followed(&self) -> Vec<Queue>;
+
     /// Starts to follow the queue `id`; with `None`, stops to follow it.
     fn set_queue(&mut self, id: u16, queue: Option<Queue>);
 
@@ -53,6 +56,10 @@ impl Rule for () {
 
     fn follows(&self, _queue: u16) -> bool {
         false
+    }
+
+    fn followed(&self) -> Vec<Queue> {
+        Vec::new()
     }
 
     fn set_queue(&mut self, _id: u16, _queue: Option<Queue>) {}

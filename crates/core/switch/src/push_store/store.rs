@@ -2,12 +2,13 @@
 
 use super::held::Held;
 use super::{Invalid, Rule};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use pcie::endpoint::ForeignState;
 use pcie::{Ready, split};
 use std::collections::VecDeque;
 use std::fmt;
 use wire::Bdf;
-use wire::push::{Push, Record};
+use wire::push::{Push, Record, message};
 use wire::tlp::{Class, MAX_PAYLOAD, MemoryRequest, Packet, Tlp, TraceId};
 
 /// The maximum number of functions behind a port for which bytes are kept. It is the maximum number
@@ -118,6 +119,32 @@ impl<R: Rule> Store<R> {
         self.counters.unused_bytes += self.bytes() as u64;
         self.functions.clear();
         self.replies.drain(..).map(|reply| reply.trace_id)
+    }
+
+    /// Messages with which another store follows the same queues. The bytes are not kept: they are in
+    /// the host's memory too.
+    pub fn save(&self) -> Bytes {
+        let mut saved = BytesMut::new();
+        for Kept { function, completer, rule, .. } in &self.functions {
+            for queue in rule.followed() {
+                let mut record = BytesMut::new();
+                Record::Queue(queue).encode(&mut record);
+                let Completer { id, size, digest } = *completer;
+                message(id, *function, size, digest, record.freeze()).encode(&mut saved);
+            }
+        }
+        saved.freeze()
+    }
+
+    /// Takes what was saved.
+    ///
+    /// # Errors
+    /// If it is damaged.
+    pub fn restore(&mut self, mut saved: Bytes) -> Result<(), ForeignState> {
+        while !saved.is_empty() {
+            self.take(Tlp::decode(&mut saved).map_err(|_| ForeignState)?);
+        }
+        Ok(())
     }
 
     /// Takes a TLP from the host; returns the TLP if it is for the function.

@@ -19,6 +19,7 @@ mod receiver;
 mod replay;
 mod report;
 mod resets;
+mod saved;
 mod session;
 mod settings;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub use io::{Input, Output};
 use path::Path;
 use pcie::Ready;
 pub use report::Report;
+pub use saved::{Place, SavedSession};
 use session::Session;
 pub use settings::Settings;
 use std::collections::VecDeque;

@@ -1,8 +1,9 @@
 //! The receive buffer of TLPs, and the credits that it returns.
 
+use bytes::Bytes;
 use pcie::{OrderedQueue, Ready};
 use wire::frame::Grant;
-use wire::tlp::{Class, Tlp, TraceId};
+use wire::tlp::{Class, Malformed, Tlp, TraceId};
 
 /// The receive buffer. For each class, it is as large as the advertised credits.
 #[derive(Debug)]
@@ -27,6 +28,20 @@ impl Receiver {
             advertised: window,
             changed: true,
         }
+    }
+
+    /// The received, consumed and advertised credits, and the TLPs that nobody has taken.
+    pub(super) fn save(&self) -> ([[Grant; 3]; 3], Bytes) {
+        ([self.received, self.consumed, self.advertised], self.queue.encode(|_| true))
+    }
+
+    /// Goes on from what was saved.
+    pub(super) fn restore(
+        &mut self,
+        ([received, consumed, advertised], queued): ([[Grant; 3]; 3], Bytes),
+    ) -> Result<(), Malformed> {
+        (self.received, self.consumed, self.advertised) = (received, consumed, advertised);
+        self.queue.decode(queued)
     }
 
     /// Adds a received TLP or run; `false` if the far side had no credits for it.

@@ -32,6 +32,8 @@ pub(super) enum Kept {
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     kept: VecDeque<Kept>,
+    /// Number of entries that were forgotten.
+    forgotten: u64,
     bytes: usize,
     /// Number of entries of `kept` that were sent on each path.
     sent: [usize; MAX_PATHS],
@@ -79,6 +81,7 @@ impl Replay {
         for kept in self.kept.drain(..count) {
             self.bytes -= bytes(&kept);
         }
+        self.forgotten += count as u64;
         for sent in &mut self.sent {
             *sent = sent.saturating_sub(count);
         }
@@ -117,7 +120,19 @@ impl Replay {
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        let forgotten = self.forgotten + self.kept.len() as u64;
+        *self = Self { forgotten, ..Self::default() };
+    }
+
+    /// The entries, each with its number. Numbers are never reused for frames.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u64, &Kept)> {
+        (self.forgotten..).zip(&self.kept)
+    }
+
+    /// Keeps what an earlier process has sent.
+    pub(super) fn keep_again(&mut self, kept: Kept) {
+        self.bytes += bytes(&kept);
+        self.kept.push_back(kept);
     }
 }
 

@@ -65,6 +65,16 @@ pub(super) enum Step {
 }
 
 impl ReceivedResets {
+    /// The number of the latest reset.
+    pub(super) fn latest(&self) -> u32 {
+        self.latest
+    }
+
+    /// Goes on after the reset with this number, which is done.
+    pub(super) fn after(latest: u32) -> Self {
+        Self { latest, pending: false }
+    }
+
     /// Whether a requested reset is not done yet.
     pub(super) fn is_pending(&self) -> bool {
         self.pending

@@ -24,7 +24,7 @@ const ACKNOWLEDGE_AFTER: u32 = 64;
 /// can keep.
 const ACKNOWLEDGE_BYTES: usize = 512 << 10;
 /// How much longer a device keeps a session than its host: it may notice the loss earlier.
-const DEVICE_WAITS: Duration = Duration::from_ms(2_000);
+pub(super) const DEVICE_WAITS: Duration = Duration::from_ms(2_000);
 
 /// Whether a control frame is handled by the session, not by the path.
 pub(super) fn handles(control: &Control) -> bool {
@@ -36,24 +36,24 @@ pub(super) fn handles(control: &Control) -> bool {
 pub(super) struct Session {
     settings: Settings,
     pub queue: Aggregate,
-    receiver: Receiver,
+    pub receiver: Receiver,
     /// Control frames to send, which TLPs must not overtake.
     pub control: VecDeque<Control>,
-    next_sequence: u32,
-    expected: u32,
-    acknowledged: u32,
+    pub next_sequence: u32,
+    pub expected: u32,
+    pub acknowledged: u32,
     unacknowledged_frames: u32,
     unacknowledged_bytes: usize,
     /// Name of the session; 0 on a device before the greeting.
-    id: u128,
+    pub id: u128,
     /// How long the session survives without a connection, once both ends have agreed.
-    survives: Option<Duration>,
+    pub survives: Option<Duration>,
     /// How the session uses several paths, once both ends have agreed.
     pub paths: Option<Paths>,
     /// The path that sends the TLPs, unless all paths do.
     pub active: usize,
     /// What may have to be sent again.
-    replay: Replay,
+    pub replay: Replay,
     /// The frame of TLPs that was built last and is not yet kept.
     built: Option<BuiltFrame>,
     /// The time since which posted requests or completions are queued, but no frame of TLPs is
@@ -63,7 +63,7 @@ pub(super) struct Session {
     pub requested_resets: RequestedResets,
     /// Resets that the far side requested. TLPs that are received after a reset wait until the
     /// reset is done.
-    received_resets: ReceivedResets,
+    pub received_resets: ReceivedResets,
 }
 
 /// A frame of TLPs that was built.

@@ -10,6 +10,7 @@ mod committer;
 mod contents;
 mod create;
 mod metadata;
+mod session;
 mod show;
 mod store;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod version;
 
 pub use committer::{Committed, Committer};
 pub use contents::{ContentsInfo, NewContents};
+pub use session::{Place, Session};
 pub use show::Shown;
 pub use version::VERSION;
 

@@ -3,11 +3,13 @@
 use super::{Attached, Report};
 use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
+use bytes::Bytes;
 use node::DriveNode;
 use node::drive::{ContentsId, DriveOutput};
 use node::faults::Faults;
 use nvme::block::{Completion, Error};
 use nvme::{Commit, Subsystem};
+use pcie::endpoint::Unsent;
 use pcie::{Function, Input, Output, Ports, Ready};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -32,7 +34,7 @@ pub struct NvmeDrive {
 impl NvmeDrive {
     /// A drive with a label; `media` by NSID.
     pub fn new(subsystem: Subsystem, mut media: BTreeMap<u32, Box<dyn Media>>) -> Self {
-        let node = DriveNode::new(subsystem.with_label());
+        let node = DriveNode::new(subsystem);
         let media = node.contents().filter_map(|(nsid, id)| Some((id, media.remove(&nsid)?)));
         Self {
             media: media.collect(),
@@ -279,6 +281,14 @@ impl Attached for NvmeDrive {
 
     fn report(&self) -> Report {
         vec![("endpoint".into(), format!("errors: {}", self.node.errors()))]
+    }
+
+    fn save(&mut self, unsent: &Unsent) -> Bytes {
+        self.node.subsystem_mut().save(unsent)
+    }
+
+    fn waits_for_save(&self) -> bool {
+        self.node.subsystem().waits_for_save()
     }
 
     fn close(&mut self) -> io::Result<()> {

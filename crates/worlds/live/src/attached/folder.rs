@@ -1,8 +1,10 @@
 //! A drive in a folder, as a device node serves it.
 
 use super::NvmeDrive;
+use crate::device::NodeSession;
 use crate::random_number;
-use nvme::state::State;
+use node::device::SavedNode;
+use nvme::state::{Records, State};
 use nvme::{Settings, Subsystem};
 use std::collections::BTreeMap;
 use std::io;
@@ -11,13 +13,23 @@ use storage::drive::{Committer, DriveFolder};
 use storage::media::Media;
 use wire::Instant;
 
+/// A drive in a folder, and the session of its device node.
+pub struct OpenDrive {
+    /// The drive.
+    pub drive: NvmeDrive,
+    /// Where the node stores its session.
+    pub session: NodeSession,
+    /// The session with which the node goes on.
+    pub goes_on: Option<SavedNode>,
+}
+
 impl NvmeDrive {
     /// Opens the drive in `folder` for this process only, with `settings`. `warn` receives one line
     /// for each remark.
     ///
     /// # Errors
     /// One line that names the folder.
-    pub fn open(folder: &Path, settings: Settings, warn: impl Fn(&str)) -> io::Result<Self> {
+    pub fn open(folder: &Path, settings: Settings, warn: impl Fn(&str)) -> io::Result<OpenDrive> {
         let fail =
             |why: &dyn std::fmt::Display| io::Error::other(format!("{}: {why}", folder.display()));
         let (drive, notices) = DriveFolder::open(folder)?;
@@ -47,8 +59,36 @@ impl NvmeDrive {
             let changed = state.encode().remove_entry("drive").expect("every drive has it");
             drive.commit(&[(changed.0, Some(changed.1))])?;
         }
-        let subsystem = Subsystem::open(Instant::ZERO, settings, &state.encode());
-        let subsystem = subsystem.map_err(|why| fail(&why))?;
-        Ok(Self::new(subsystem, media).kept_by(Committer::new(drive)?))
+        let records = state.encode();
+        let (session, saved) = NodeSession::open(folder)?;
+        let goes_on = saved.filter(|_| !lost).and_then(|saved| {
+            match resumed(&settings, &records, &saved.link.function) {
+                Ok(subsystem) => Some((subsystem, saved)),
+                Err(why) => {
+                    warn(&format!("{}: the host does not go on: {why}", folder.display()));
+                    None
+                }
+            }
+        });
+        let (subsystem, goes_on) = match goes_on {
+            Some((subsystem, saved)) => (subsystem, Some(saved)),
+            None => {
+                let opened = Subsystem::open(Instant::ZERO, settings, &records);
+                let mut subsystem = opened.map_err(|why| fail(&why))?.with_label();
+                subsystem.keep();
+                (subsystem, None)
+            }
+        };
+        let drive = Self::new(subsystem, media).kept_by(Committer::new(drive)?);
+        Ok(OpenDrive { drive, session, goes_on })
     }
+}
+
+/// The drive of an earlier process, which a host still uses.
+fn resumed(settings: &Settings, records: &Records, function: &[u8]) -> io::Result<Subsystem> {
+    let subsystem = Subsystem::reopen(Instant::ZERO, settings.clone(), records);
+    let mut subsystem = subsystem.map_err(io::Error::other)?.with_label();
+    subsystem.keep();
+    subsystem.restore(Instant::ZERO, function).map_err(io::Error::other)?;
+    Ok(subsystem)
 }

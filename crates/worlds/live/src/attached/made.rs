@@ -42,7 +42,7 @@ impl NvmeDrive {
         config.settings = settings;
         config.incarnation = incarnation_of(&config.namespaces, &media);
         let media = (1..).zip(media).collect();
-        Ok(Self::new(Subsystem::new(Instant::ZERO, &config), media))
+        Ok(Self::new(Subsystem::new(Instant::ZERO, &config).with_label(), media))
     }
 
     /// A drive with one namespace of `size` bytes of RAM, in blocks of 512.

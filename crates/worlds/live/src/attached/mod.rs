@@ -6,13 +6,16 @@ mod made;
 mod switch;
 
 pub use drive::NvmeDrive;
+pub use folder::OpenDrive;
 pub use made::{QUEUES, drive_settings};
 pub use switch::Switch;
 
 use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
+use bytes::Bytes;
 use pcie::Function;
 use pcie::dma_test::DmaTest;
+use pcie::endpoint::Unsent;
 use std::io;
 use wire::Instant;
 
@@ -51,6 +54,17 @@ pub trait Attached: Function {
     /// The counters, by name.
     fn report(&self) -> Report {
         Report::new()
+    }
+
+    /// The state of the function, with which another process goes on; empty if it cannot. `unsent` is
+    /// behind the function.
+    fn save(&mut self, _unsent: &Unsent) -> Bytes {
+        Bytes::new()
+    }
+
+    /// Whether an effect waits for a [`save`](Self::save).
+    fn waits_for_save(&self) -> bool {
+        false
     }
 
     /// Shuts the function down: sends Goodbye, makes data durable.

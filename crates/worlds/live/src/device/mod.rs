@@ -3,6 +3,7 @@
 
 mod event_limits;
 mod named;
+mod session;
 
 use crate::attached::{Attached, Report};
 use crate::budget::Budget;
@@ -16,9 +17,10 @@ use crate::{Control, Waiting};
 use bytes::Bytes;
 use event_limits::EventLimits;
 use node::PathId;
-use node::device::Output;
+use node::device::{Output, SavedNode};
 use node::faults::{Condition, Fault, FaultKind, Faults};
 use node::path::Input;
+pub use session::NodeSession;
 use std::io;
 use std::os::fd::BorrowedFd;
 use switch::tunnel::{Cause, Settings};
@@ -125,6 +127,10 @@ pub struct DeviceNode<A> {
     /// The time until which no work is due unless a descriptor is ready; `None` after an event that
     /// may lead to more work.
     settled: Option<Settled>,
+    /// Where the session is stored, if another process may go on with it.
+    session: Option<NodeSession>,
+    /// Frames that leave when the session is stored.
+    outgoing: Vec<(PathId, Bytes)>,
 }
 
 /// No work is due until this time.
@@ -166,7 +172,25 @@ impl<A: Attached> DeviceNode<A> {
             condition: Default::default(),
             idle: None,
             settled: None,
+            session: None,
+            outgoing: Vec::new(),
         })
+    }
+
+    /// Stores the session of the node, and goes on with that of an earlier process.
+    ///
+    /// # Errors
+    /// If the earlier session is damaged.
+    pub fn with_session(
+        mut self,
+        session: NodeSession,
+        goes_on: Option<SavedNode>,
+    ) -> io::Result<Self> {
+        if let Some(saved) = goes_on {
+            session.restore(self.clock.now(), &mut self.node, saved)?;
+        }
+        self.session = Some(session);
+        Ok(self)
     }
 
     /// Adds faults of the node and its link.
@@ -374,10 +398,10 @@ impl<A: Attached> DeviceNode<A> {
             let until = wire::earliest([*until, self.paused]);
             return Ok((false, wire::earliest([until, self.tracer.tick(now, true)])));
         }
-        let (acted, mut timer) = self.perform(now, emit);
+        let (acted, mut timer) = self.perform(now, emit)?;
         let active = self.node.function_mut().inner.service(now, &self.poller)?;
         if active.moved {
-            (_, timer) = self.perform(now, emit);
+            (_, timer) = self.perform(now, emit)?;
         }
         self.poller.end_turn();
         moved |= active.moved | acted;
@@ -463,12 +487,16 @@ impl<A: Attached> DeviceNode<A> {
         &mut self,
         now: Instant,
         emit: &mut impl FnMut(DeviceEvent),
-    ) -> (bool, Option<Instant>) {
+    ) -> io::Result<(bool, Option<Instant>)> {
         let mut acted = false;
         loop {
             match self.node.poll(now) {
-                Output::Transmit { path, bytes } => self.transmit(now, path, bytes),
+                Output::Transmit { path, bytes } => match self.session {
+                    None => self.transmit(now, path, bytes),
+                    Some(_) => self.outgoing.push((path, bytes)),
+                },
                 Output::Close { path, linger } => {
+                    self.release(now)?;
                     let mut closed = self.paths.swap_remove(self.index(path));
                     if linger {
                         closed.carrier.linger();
@@ -496,10 +524,40 @@ impl<A: Attached> DeviceNode<A> {
                     let event = self.named(event);
                     emit(event);
                 }
-                Output::Timeout(at) => return (acted, at),
+                Output::Timeout(_) if self.must_save() => self.release(now)?,
+                Output::Timeout(at) => {
+                    if self.node.tunnel().session().is_none()
+                        && let Some(session) = &mut self.session
+                    {
+                        session.clear();
+                    }
+                    return Ok((acted, at));
+                }
             }
             acted = true;
         }
+    }
+
+    /// Whether something waits until the session is stored.
+    fn must_save(&self) -> bool {
+        let waits = || self.node.function().inner.waits_for_save();
+        self.session.is_some() && (!self.outgoing.is_empty() || waits())
+    }
+
+    /// Stores the session, then sends what was held back for that.
+    fn release(&mut self, now: Instant) -> io::Result<()> {
+        if let Some(session) = &mut self.session {
+            let waits = self.node.function().inner.waits_for_save();
+            session.store(&mut self.node)?;
+            if waits {
+                // It goes on in the next poll.
+                self.node.function_mut();
+            }
+        }
+        for (path, bytes) in std::mem::take(&mut self.outgoing) {
+            self.transmit(now, path, bytes);
+        }
+        Ok(())
     }
 
     fn transmit(&mut self, now: Instant, path: PathId, bytes: Bytes) {

@@ -1,0 +1,248 @@
+//! The file `session` of a drive: what a device node remembers when its process ends and another one
+//! goes on. `docs/drive.md` specifies the format.
+//!
+//! The file is mapped, so a killed process loses nothing that it has stored. It is not made durable:
+//! after a loss of power, which the identity of the boot shows, it counts for nothing.
+
+use crate::about;
+use crate::record::boot_id;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::DerefMut;
+use std::path::Path;
+
+/// Name of the file.
+const NAME: &str = "session";
+/// The first bytes of the file, with its version.
+const MAGIC: &[u8; 16] = b"farlane session\x01";
+/// Number of bytes of the magic in front of the version.
+const UNVERSIONED: usize = 15;
+/// Bytes in front of the states: magic and identity of the boot.
+const HEAD: usize = 4096;
+/// Bytes of one of the two states, header included. The largest state is that of a link whose
+/// function takes nothing: a window of 1 MiB for posted requests and one for completions, with
+/// headers.
+const STATE: usize = 4 << 20;
+/// Bytes of a state's header: number, length and CRC-32 of both and of the state.
+const HEADER: usize = 16;
+/// Bytes for payloads of frames. A link keeps up to 4 MiB and one frame; those of the state before
+/// stay until the next one is stored.
+const PAYLOADS: usize = 16 << 20;
+
+/// Where a payload is stored: offset and number of bytes.
+pub type Place = (u64, u32);
+
+/// The memory of a file.
+type Memory = Box<dyn DerefMut<Target = [u8]> + Send>;
+
+/// The state of a session, stored again and again.
+pub struct Session {
+    memory: Memory,
+    /// Number of the last stored state.
+    number: u64,
+    /// Whether the last stored state is empty.
+    is_empty: bool,
+    /// The payloads that a state may name, by their numbers.
+    kept: VecDeque<(u64, Place)>,
+    /// Offset of the next payload.
+    next: usize,
+}
+
+impl Session {
+    /// Opens the file in the locked folder of a drive, or creates it. Also returns the last state;
+    /// `None` if there is none, or another boot has stored it.
+    ///
+    /// # Errors
+    /// A sentence with the path: a full disk, or a file of a later version.
+    pub fn open(folder: &Path) -> io::Result<(Self, Option<Bytes>)> {
+        let path = folder.join(NAME);
+        let open = || {
+            let options = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)?;
+            reserve(&options)?;
+            Self::over(Box::new(linux::map(&options)?), &boot_id())
+        };
+        open().map_err(|error| about(path.display(), error))
+    }
+
+    fn over(mut memory: Memory, boot: &str) -> io::Result<(Self, Option<Bytes>)> {
+        if memory[..UNVERSIONED] == MAGIC[..UNVERSIONED] && memory[UNVERSIONED] > MAGIC[UNVERSIONED]
+        {
+            let version = memory[UNVERSIONED];
+            return Err(io::Error::other(format!(
+                "written by a later farlane (version {version})"
+            )));
+        }
+        let head = [&MAGIC[..], boot.as_bytes()].concat();
+        let last = match memory[..head.len()] == head[..] && memory[head.len()] == 0 {
+            true => (0..2).filter_map(|at| state(&memory, at)).max_by_key(|(number, _)| *number),
+            false => None,
+        };
+        if last.is_none() {
+            memory[..HEAD + 2 * STATE].fill(0);
+            memory[..head.len()].copy_from_slice(&head);
+        }
+        let (number, bytes) = last.unwrap_or_default();
+        let is_empty = bytes.is_empty();
+        let session = Self { memory, number, is_empty, kept: VecDeque::new(), next: 0 };
+        Ok((session, Some(bytes).filter(|bytes| !bytes.is_empty())))
+    }
+
+    /// Stores a payload, unless it is stored. Numbers do not decrease, and not all are used.
+    pub fn place(&mut self, number: u64, payload: &[u8]) -> Place {
+        let of_it = self.kept.binary_search_by_key(&number, |(number, _)| *number);
+        if let Ok(at) = of_it {
+            return self.kept[at].1;
+        }
+        if self.next + payload.len() > PAYLOADS {
+            self.next = 0;
+        }
+        let place = (self.next as u64, payload.len() as u32);
+        let at = HEAD + 2 * STATE + self.next;
+        self.memory[at..at + payload.len()].copy_from_slice(payload);
+        self.next += payload.len();
+        self.kept.push_back((number, place));
+        place
+    }
+
+    /// Forgets the payloads with numbers below `number`.
+    pub fn forget(&mut self, number: u64) {
+        while self.kept.pop_front_if(|(kept, _)| *kept < number).is_some() {}
+    }
+
+    /// A payload of the last state.
+    pub fn payload(&self, (offset, length): Place) -> Option<Bytes> {
+        let payloads = &self.memory[HEAD + 2 * STATE..];
+        let bytes = payloads.get(usize::try_from(offset).ok()?..)?.get(..length as usize)?;
+        Some(Bytes::copy_from_slice(bytes))
+    }
+
+    /// Replaces the state. A process that is killed meanwhile leaves the former one.
+    ///
+    /// # Errors
+    /// If the state has more bytes than the file has room for.
+    pub fn store(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() > STATE - HEADER {
+            return Err(io::Error::other(format!("{} bytes of state are too many", bytes.len())));
+        }
+        self.number += 1;
+        self.is_empty = bytes.is_empty();
+        let at = HEAD + (self.number % 2) as usize * STATE;
+        let header = header(self.number, bytes);
+        self.memory[at + HEADER..][..bytes.len()].copy_from_slice(bytes);
+        self.memory[at..][..HEADER].copy_from_slice(&header);
+        Ok(())
+    }
+
+    /// Stores that there is no session, unless that is stored.
+    pub fn clear(&mut self) {
+        if !self.is_empty {
+            self.kept.clear();
+            self.store(&[]).expect("there is room for nothing");
+        }
+    }
+}
+
+fn header(number: u64, bytes: &[u8]) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(&number.to_le_bytes());
+    header[8..12].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&header[..12]);
+    crc.update(bytes);
+    header[12..].copy_from_slice(&crc.finalize().to_le_bytes());
+    header
+}
+
+/// Number and bytes of one of the two states, if it is whole.
+fn state(memory: &[u8], at: usize) -> Option<(u64, Bytes)> {
+    let state = &memory[HEAD + at * STATE..][..STATE];
+    let number = u64::from_le_bytes(state[..8].try_into().ok()?);
+    let length = u32::from_le_bytes(state[8..12].try_into().ok()?) as usize;
+    let bytes = state[HEADER..].get(..length)?;
+    (state[..HEADER] == header(number, bytes)).then(|| (number, Bytes::copy_from_slice(bytes)))
+}
+
+/// Gives the file its size, and all of its space: a store into a mapped hole of a full disk would end
+/// the process.
+fn reserve(file: &File) -> io::Result<()> {
+    let size = (HEAD + 2 * STATE + PAYLOADS) as u64;
+    let flags = rustix::fs::FallocateFlags::empty();
+    match rustix::fs::fallocate(file, flags, 0, size) {
+        Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(size),
+        result => Ok(result?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(memory: Vec<u8>, boot: &str) -> (Session, Option<Bytes>) {
+        Session::over(Box::new(memory), boot).unwrap()
+    }
+
+    fn fresh() -> Vec<u8> {
+        vec![0; HEAD + 2 * STATE + PAYLOADS]
+    }
+
+    #[test]
+    fn the_last_whole_state_counts() {
+        let (mut session, none) = opened(fresh(), "boot");
+        assert_eq!(none, None);
+        let first = session.place(7, b"payload");
+        session.store(b"one").unwrap();
+        let one = session.memory.to_vec();
+        assert_eq!(session.place(7, b"payload"), first);
+        session.store(b"two").unwrap();
+        let two = session.memory.to_vec();
+        // A process that is killed at any byte of the second store.
+        let changed: Vec<usize> = (0..one.len()).filter(|at| one[*at] != two[*at]).collect();
+        let body = changed.iter().position(|at| at % STATE >= HEAD + HEADER).unwrap();
+        let order = changed[body..].iter().chain(&changed[..body]);
+        let mut memory = one;
+        for at in order {
+            let (session, state) = opened(memory.clone(), "boot");
+            assert_eq!(state.unwrap(), "one", "before byte {at}");
+            assert_eq!(session.payload(first).unwrap(), "payload");
+            memory[*at] = two[*at];
+        }
+        let (mut session, state) = opened(memory, "boot");
+        assert_eq!(state.unwrap(), "two");
+        session.clear();
+        let memory = session.memory.to_vec();
+        assert_eq!(opened(memory.clone(), "boot").1, None, "cleared");
+        assert_eq!(opened(two, "another boot").1, None);
+    }
+
+    #[test]
+    fn payloads_of_two_states_stay() {
+        let (mut session, _) = opened(fresh(), "boot");
+        let payload = |number: u64| vec![number as u8; 32 << 10];
+        let mut states = VecDeque::new();
+        for number in 0..2_000 {
+            session.forget(number - number.min(128));
+            let place = session.place(number, &payload(number));
+            states.push_back((number, place));
+            if states.len() > 256 {
+                states.pop_front();
+            }
+            let (oldest, place) = states[0];
+            assert_eq!(session.payload(place).unwrap(), payload(oldest));
+        }
+    }
+
+    #[test]
+    fn a_later_version_is_refused() {
+        let mut memory = fresh();
+        memory[..16].copy_from_slice(b"farlane session\x02");
+        let error = Session::over(Box::new(memory), "boot").err().unwrap();
+        assert_eq!(error.to_string(), "written by a later farlane (version 2)");
+    }
+}
