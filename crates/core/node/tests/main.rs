@@ -5,3 +5,4 @@ extern crate farlane_node as node;
 mod drive;
 mod fabric;
 mod push;
+mod restarts;

@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn time_is_counted_while_it_passes() {
-        let mut health = Health::new(Instant::ZERO, History::default(), 300);
+        let mut health = Health::power_on(Instant::ZERO, History::default(), 300);
         health.set_busy(Instant::ZERO + minutes(10), true);
         health.set_temperature(Instant::ZERO + minutes(20), 345);
         health.set_busy(Instant::ZERO + minutes(25), false);
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn thresholds_make_warnings() {
-        let health = Health::new(Instant::ZERO, History::default(), 300);
+        let health = Health::power_on(Instant::ZERO, History::default(), 300);
         assert_eq!(health.warning(343, 0, false), 0);
         assert_eq!(health.warning(300, 0, false), critical_warning::TEMPERATURE);
         assert_eq!(health.warning(343, 300, true), 0b1010);
