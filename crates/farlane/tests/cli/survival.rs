@@ -1,9 +1,11 @@
 //! Links whose connections are cut under load.
 
+use crate::cli::drive::create;
 use crate::cli::keys::Keys;
 use crate::support::cutter::{Cutter, Path};
 use crate::support::isolated::isolated;
-use crate::support::program::{fails, farlane, is_wrong_usage, node, parsed, scratch};
+use crate::support::program::{fails, farlane, is_wrong_usage, json, node, parsed, scratch};
+use crate::support::restarts::Restarts;
 use crate::support::{ANY, BLOCK, Drive, HostNode, Node, Process, pattern};
 use live::net::Namespace;
 use serde_json::Value;
@@ -41,6 +43,12 @@ fn verified(
         cutter.cut(path, Duration::from_millis(ms));
         cutter.carries(1 << 18);
     }
+    undisturbed(&mut load)
+}
+
+/// Waits for the load, which had neither an outage nor wrong data; returns the results.
+#[track_caller]
+fn undisturbed(load: &mut Process) -> Value {
     assert!(load.wait().success(), "{}", load.stderr.text());
     let result = parsed(&load.stdout.text());
     let section = &result["sections"][0];
@@ -68,6 +76,27 @@ fn cuts_under_verified_load_cost_no_transfer() {
     verified(&folder, &device.address().to_string(), &plain);
     resumed(&device.process.stderr.text());
     device.stop();
+}
+
+/// The drive's process is killed; the next one goes on from its folder.
+#[test]
+fn kills_of_a_drive_under_verified_load_cost_no_transfer() {
+    let folder = scratch("survival-killed");
+    let place = folder.join("drive");
+    create(&place, "64M", &[]);
+    let mut restarts = Restarts::start(&folder, &place);
+    let address = restarts.address().to_string();
+    let io = ["io", "--connect", &address, "--rw", "randrw", "--iodepth", "8", "--verify"];
+    let more = ["--destructive", "--yes", "--runtime", "10", "--time_based", "--json"];
+    let mut load = Process::start(&mut farlane(&[&io[..], &more].concat()), "load", &folder);
+    for kill in 0..10 {
+        let pause = Duration::from_millis(if kill == 5 { 1_500 } else { 0 });
+        restarts.kill(Duration::from_millis(200 + kill * 170 % 500), pause);
+    }
+    undisturbed(&mut load);
+    restarts.stop();
+    let health = json(&["drive", "show", place.to_str().unwrap(), "--json"])["health"].clone();
+    assert_eq!((&health["power_cycles"], &health["unsafe_shutdowns"]), (&1.into(), &0.into()));
 }
 
 /// The switch node behind the cuts has a link of its own to the device node.
@@ -116,12 +145,7 @@ fn cuts_of_raw_ethernet_cost_no_transfer() {
             home.run("ip link set near0 up").unwrap();
             device.line("resumed");
         }
-        assert!(load.wait().success(), "{}", load.stderr.text());
-        let section = &parsed(&load.stdout.text())["sections"][0];
-        assert_eq!(
-            (&section["outages"], &section["mismatches"]),
-            (&Value::Array(vec![]), &0.into())
-        );
+        undisturbed(&mut load);
     });
 }
 

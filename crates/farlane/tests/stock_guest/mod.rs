@@ -8,6 +8,7 @@ mod capture;
 mod cuts;
 mod drive;
 mod guest;
+mod killed;
 mod lab;
 mod long;
 mod lost;

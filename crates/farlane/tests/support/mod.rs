@@ -13,6 +13,7 @@ pub mod parquet;
 pub mod process;
 pub mod program;
 pub mod relay;
+pub mod restarts;
 pub mod schema;
 pub mod transcript;
 pub mod tshark;

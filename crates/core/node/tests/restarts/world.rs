@@ -86,7 +86,8 @@ fn settings(role: Role) -> Settings {
 impl World {
     /// A drive in state `state` and its host, with an I/O queue pair.
     pub fn new(state: &State, seed: u64) -> Self {
-        let media = state.namespaces.iter().map(|(nsid, one)| (*nsid, vec![0; one.bytes() as usize]));
+        let media =
+            state.namespaces.iter().map(|(nsid, one)| (*nsid, vec![0; one.bytes() as usize]));
         let (payloads, records) = (BTreeMap::new(), state.encode());
         let kept = Kept { records, media: media.collect(), state: None, payloads };
         let tunnel = settings(Role::Host);
@@ -220,7 +221,9 @@ impl World {
     /// Moves what the device node does, as its runner: the state is stored before frames leave.
     fn drive(&mut self) -> bool {
         let path = PathId(self.connections);
-        self.device.handle(self.now, path, path::Input::Room(1 << 16));
+        // With little room, packets wait between function and frames while the state is stored.
+        let room = [64, 700, 1 << 16][self.random.below(3) as usize];
+        self.device.handle(self.now, path, path::Input::Room(room));
         let mut moved = false;
         loop {
             match self.device.poll(self.now) {
@@ -242,7 +245,13 @@ impl World {
 
     /// Stores the state and sends what waits for that. Returns whether the process was killed.
     fn release(&mut self) -> bool {
-        if self.dies() {
+        // Media and records may be faster than the state.
+        let kills = self.kills;
+        if self.random.below(2) == 0 {
+            self.collect();
+            self.storage();
+        }
+        if self.kills > kills || self.dies() {
             return true;
         }
         let payloads = &mut self.kept.payloads;

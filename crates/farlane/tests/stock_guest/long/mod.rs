@@ -2,5 +2,6 @@
 
 mod cuts;
 mod huge_pages;
+mod killed;
 mod push;
 mod reboot;
