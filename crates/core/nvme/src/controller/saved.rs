@@ -173,9 +173,14 @@ impl Controller {
         self.recorded.append(&mut self.unsaved);
     }
 
-    /// Whether the last save has this command, if the controller is saved at all.
+    /// Whether the controller is saved.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.posted.is_some()
+    }
+
+    /// Whether the last save has this command.
     pub(crate) fn is_saved(&self, number: u64) -> bool {
-        self.posted.is_none() || number < self.saved
+        number < self.saved
     }
 
     /// Whether something waits for a save.

@@ -180,11 +180,13 @@ impl Subsystem {
         self.shared.next_commit(number)
     }
 
-    /// The command whose change is stored next and must not be repeated: its controller and number.
+    /// The command whose change is stored next and must not be repeated: its controller and number;
+    /// `None` too if the controller is never saved.
     fn next_once(&self) -> Option<(&Controller, u64)> {
         let (id, key) = self.shared.store.as_ref()?.next()?.once()?;
         let controller = self.controllers.get(usize::from(id).checked_sub(1)?)?;
-        Some((controller, controller.number_of(key)?))
+        let number = controller.number_of(key)?;
+        controller.is_kept().then_some((controller, number))
     }
 
     /// Takes the result of storing the change `id`. Waiting commands continue.
