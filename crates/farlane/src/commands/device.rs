@@ -126,6 +126,9 @@ pub fn run(args: &Args) -> Outcome {
         .with(|node| node.in_group(args.group).with_rate_limit(options.limit()))
         .with_faults(of_node);
     if let Some((session, goes_on)) = session {
+        if goes_on.is_some() {
+            eprintln!("goes on for the host of a process that was killed");
+        }
         node = node.with_session(session, goes_on)?;
     }
     eprintln!("sandbox: {restrictions}");

@@ -129,7 +129,8 @@ impl Controller {
         let written = self.endpoint.written();
         let sent = written - (self.endpoint.posted_backlog() + unsent.written) as u64;
         let posted = self.posted.get_or_insert_default();
-        while posted.pop_front_if(|posted| posted.end <= sent).is_some() {}
+        let count = posted.partition_point(|posted| posted.end <= sent);
+        posted.drain(..count);
         let lost: Vec<&Posted> = self.posted.iter().flatten().collect();
         let event = |posted: &&Posted| match posted.answer {
             Answer::Event(event) => Some((posted.entry.cid, event)),
@@ -254,6 +255,7 @@ impl Controller {
         self.events = AsyncEvents::restore(saved.events);
         self.changed_namespaces = saved.changed_namespaces;
         self.clock = Clock::restore(now, saved.clock);
+        shared.events.clock = self.clock;
         self.restart_keep_alive();
         if matches!(self.phase, Phase::Ready) {
             shared.goes_on(self.id);

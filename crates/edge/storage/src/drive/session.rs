@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::DerefMut;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Name of the file.
@@ -59,14 +60,12 @@ impl Session {
     pub fn open(folder: &Path) -> io::Result<(Self, Option<Bytes>)> {
         let path = folder.join(NAME);
         let open = || {
-            let options = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)?;
-            reserve(&options)?;
-            Self::over(Box::new(linux::map(&options)?), &boot_id())
+            let mut options = OpenOptions::new();
+            // The name of the session is a secret.
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let file = options.open(&path)?;
+            reserve(&file)?;
+            Self::over(Box::new(linux::map(&file)?), &boot_id())
         };
         open().map_err(|error| about(path.display(), error))
     }
@@ -113,7 +112,8 @@ impl Session {
 
     /// Forgets the payloads with numbers below `number`.
     pub fn forget(&mut self, number: u64) {
-        while self.kept.pop_front_if(|(kept, _)| *kept < number).is_some() {}
+        let count = self.kept.partition_point(|(kept, _)| *kept < number);
+        self.kept.drain(..count);
     }
 
     /// A payload of the last state.
