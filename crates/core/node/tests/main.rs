@@ -4,5 +4,6 @@ extern crate farlane_node as node;
 
 mod drive;
 mod fabric;
+mod lanes;
 mod push;
 mod restarts;

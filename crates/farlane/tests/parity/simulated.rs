@@ -46,7 +46,7 @@ fn config(setup: Setup) -> Config {
         ..DriveConfig::new(script::SERIAL, timing).as_in_nvme_tsn(script::reads_in_flight(push))
     };
     let transport = TransportConfig::Pipe(script::LINK);
-    let port = PortConfig { transport, link: PCIE, drive };
+    let port = PortConfig { transport, second: None, link: PCIE, drive };
     let mut config = Config::nvme_tsn_direct(Workload::Idle);
     let host = &mut config.hosts[0];
     host.attached = Attached::Switch(SwitchConfig::new(script::MAX_PAYLOAD, vec![port]));

@@ -95,13 +95,15 @@ fn flows<'a>(config: &Config, wiring: &Wiring<'a>, layout: &Layout) -> Vec<Flow<
         all.push(Flow { way, tag, length, description });
     };
     for (_, link) in places::links(config) {
-        let Some(([host, device], priority)) = link.transport.stations() else { continue };
-        let payload = match link.transport {
-            TransportConfig::Raw(raw) => wire::raw::HEADER + raw.settings.segment,
-            _ => MTU,
-        };
-        tunnel("tunnel", host, device, priority, payload);
-        tunnel("tunnel", device, host, priority, payload);
+        for transport in link.transports() {
+            let Some(([host, device], priority)) = transport.stations() else { continue };
+            let payload = match transport {
+                TransportConfig::Raw(raw) => wire::raw::HEADER + raw.settings.segment,
+                _ => MTU,
+            };
+            tunnel("tunnel", host, device, priority, payload);
+            tunnel("tunnel", device, host, priority, payload);
+        }
     }
     for flow in &config.network.bulk {
         let [from, to] = flow.stations;

@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use switch::congestion::{Config as Congestion, SwiftConfig};
 use switch::raw::Settings;
+use wire::Duration;
+use wire::frame::Paths;
 
 /// Maximum payload of a TCP segment: 1500 bytes less the headers of IP and TCP.
 const SEGMENT: usize = 1460;
@@ -46,15 +48,21 @@ impl HostBuilder<'_> {
         let hosts = self.owners.hosts.iter();
         let made = all(hosts.map(|host| self.host(host, &pcie, &mut counts, known)))?;
         let (made, recordings): BuiltHosts = made.into_iter().unzip();
-        self.check_switch_nodes(&made)?;
+        self.check_nodes(&made)?;
         Ok((made, recordings))
     }
 
-    /// Checks that a drive is behind each node with a switch node.
-    fn check_switch_nodes(&self, hosts: &[HostConfig]) -> Result<(), KeyError> {
+    /// Checks that a drive is behind each node with a switch node, and that tunnels use each second
+    /// interface.
+    fn check_nodes(&self, hosts: &[HostConfig]) -> Result<(), KeyError> {
         let links = hosts.iter().flat_map(HostConfig::links);
         let ends = links.filter_map(|link| link.transport.stations());
-        let used: BTreeSet<usize> = ends.map(|([_, far], _)| far).collect();
+        let (near, used): (BTreeSet<usize>, BTreeSet<usize>) =
+            ends.map(|([near, far], _)| (near, far)).unzip();
+        let is_idle = |station: &usize| !near.contains(station) && !used.contains(station);
+        if let Some((_, (_, key))) = self.network.seconds.iter().find(|(at, _)| is_idle(at)) {
+            return Err(key.fail("'second' applies only to hosts and nodes with tunnels"));
+        }
         match self.network.switches.iter().find(|(node, _)| !used.contains(node)) {
             Some((_, (_, origin))) => {
                 Err(origin.fail("'switch' applies only to nodes with drives"))
@@ -122,8 +130,8 @@ impl HostBuilder<'_> {
         for ((drive, section), number) in drives.into_iter().zip(first..) {
             let node = self.network.node_of(section, number)?;
             let switch = self.network.switches.get(&node).map(|(switch, _)| *switch);
-            let transport = self.transport(host, [switch.unwrap_or(own), node], mps)?;
-            let port = PortConfig { transport, link, drive };
+            let (transport, second) = self.transports(host, [switch.unwrap_or(own), node], mps)?;
+            let port = PortConfig { transport, second, link, drive };
             match (switch, lower.last_mut()) {
                 (None, _) => ports.push(port),
                 (Some(switch), Some((last, ports))) if *last == switch => ports.push(port),
@@ -132,8 +140,8 @@ impl HostBuilder<'_> {
         }
         let mut top = self.switch(host, mps, ports)?;
         let lower = lower.into_iter().map(|(station, ports)| {
-            let transport = self.transport(host, [own, station], mps)?;
-            Ok(LowerConfig { transport, link, switch: self.switch(host, mps, ports)? })
+            let (transport, second) = self.transports(host, [own, station], mps)?;
+            Ok(LowerConfig { transport, second, link, switch: self.switch(host, mps, ports)? })
         });
         top.switches = all(lower)?;
         Ok(top)
@@ -149,6 +157,20 @@ impl HostBuilder<'_> {
     pub fn congestion(&self, host: &HostPlan) -> Congestion {
         let swift = Congestion::Swift(SwiftConfig::default());
         self.host_or_root(host, "congestion").unwrap_or(swift)
+    }
+
+    /// Builds the transports of a tunnel: its first path, and the second path if an end has a second
+    /// interface.
+    fn transports(
+        &self,
+        host: &HostPlan,
+        stations: [usize; 2],
+        mps: usize,
+    ) -> Result<(TransportConfig, Option<TransportConfig>), KeyError> {
+        let seconds = &self.network.seconds;
+        let second = stations.map(|at| seconds.get(&at).map_or(at, |(second, _)| *second));
+        let further = (second != stations).then(|| self.transport(host, second, mps));
+        Ok((self.transport(host, stations, mps)?, further.transpose()?))
     }
 
     fn transport(
@@ -217,6 +239,16 @@ impl HostBuilder<'_> {
         switch.aggregation = self.host_or_root(host, "aggregation").unwrap_or_default();
         switch.rate_limit = self.host_or_root(host, "rate_limit");
         set_fields!(switch, link, keepalive loss_limit survive max_frame);
+        if link.text("paths") == Some("both") {
+            switch.paths = Paths::Both;
+        }
+        if self.network.seconds.is_empty() && link.find("paths").is_some() {
+            return link.fail("paths", "'paths' requires 'second' at a host or node");
+        }
+        if switch.survive == Duration::ZERO && switch.ports.iter().any(|port| port.second.is_some())
+        {
+            return link.fail("survive", "survive: two paths require a time above 0ns");
+        }
         switch.encapsulation = self.encapsulation();
         if switch.encapsulation.tlp > 0 && switch.encapsulation.frame == 0 {
             return link.fail("tlp_extra", "'tlp_extra' requires 'frame_extra'");

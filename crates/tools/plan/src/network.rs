@@ -44,6 +44,8 @@ pub struct Layout {
     copies: Vec<Vec<usize>>,
     /// For each station behind a switch node: the station of the switch node, and the key.
     pub switches: BTreeMap<usize, (usize, Origin)>,
+    /// For each station with a second interface: the station of that interface, and the key.
+    pub seconds: BTreeMap<usize, (usize, Origin)>,
     /// Times at which nodes have no power.
     pub outages: Vec<Outage>,
     /// Streams in the order of the plan.
@@ -238,7 +240,48 @@ impl Layout {
             );
             return Err(origin.fail(message));
         }
+        let hosts = owners.hosts.iter().filter(|host| !host.is_direct());
+        let mut tables: Vec<_> = hosts.map(|host| &host.section).collect();
+        tables.extend(sections[tables.len()..].iter().map(|(section, _)| section));
+        self.second_interfaces(&tables)?;
         Ok(sections)
+    }
+
+    /// Reads the second interfaces of stations, from the tables of their hosts and nodes.
+    fn second_interfaces(&mut self, tables: &[&Section]) -> Result<(), KeyError> {
+        for (station, table) in tables.iter().enumerate() {
+            let Some(name) = table.text("second") else { continue };
+            let fail = |why: String| table.fail("second", format!("second: {why}"));
+            let found = self.nodes.find(0..self.nodes.len(), "node", name);
+            let at = found.or_else(|message| table.fail("second", message))?;
+            let [second] = self.copies[at][..] else {
+                return fail(format!("node '{name}' has copies"));
+            };
+            if second == station {
+                return fail("expected another node".into());
+            }
+            if self.switches.values().any(|(switch, _)| *switch == second) {
+                return fail(format!("'{name}' is a switch node"));
+            }
+            if let Some(owner) = self.owner_of(second) {
+                return fail(format!("'{name}' is already the second interface of '{owner}'"));
+            }
+            let keys = ["second", "switch", "outages"];
+            if let Some(key) = keys.into_iter().find(|key| tables[second].find(key).is_some()) {
+                let owner = &self.names[station];
+                let message =
+                    format!("'{key}' does not apply to the second interface of '{owner}'");
+                return tables[second].fail(key, message);
+            }
+            self.seconds.insert(station, (second, table.place("second")));
+        }
+        Ok(())
+    }
+
+    /// Returns the name of the host or node whose second interface a station is.
+    fn owner_of(&self, station: usize) -> Option<&str> {
+        let found = self.seconds.iter().find(|(_, (second, _))| *second == station);
+        found.map(|(owner, _)| self.names[*owner].as_str())
     }
 
     /// Returns the station of the switch node in front of a station, if there is one.
@@ -308,6 +351,9 @@ impl Layout {
         let tables: Vec<_> =
             tables.chain(bridges.iter().map(|(_, bridge)| bridge)).map(Ports::new).collect();
         let mut groups = Groups::new(self.names.len());
+        for (station, (second, _)) in &self.seconds {
+            groups.join(*station, *second);
+        }
         let mut mistakes = Mistakes::default();
         let NetworkConfig { stations, bridges: made, cables, .. } = &mut self.config;
         let mut neighbours: Vec<Vec<&str>> = vec![Vec::new(); tables.len()];
@@ -386,7 +432,14 @@ impl Layout {
             }
         };
         let copies = &self.copies[at];
-        Ok(copies[number % copies.len()])
+        let station = copies[number % copies.len()];
+        match self.owner_of(station) {
+            Some(owner) => {
+                let message = format!("node: expected '{owner}', whose second interface this is");
+                section.fail("node", message)
+            }
+            None => Ok(station),
+        }
     }
 }
 

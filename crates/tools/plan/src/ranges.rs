@@ -298,7 +298,7 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that have other tests because they require other tables.
-const ELSEWHERE: [&str; 36] = [
+const ELSEWHERE: [&str; 39] = [
     "calibration",
     "workload.time_based",
     "workload.thinktime_blocks",
@@ -307,12 +307,15 @@ const ELSEWHERE: [&str; 36] = [
     "hosts.h.workload.time_based",
     "hosts.h.workload.thinktime_blocks",
     "hosts.h.workload.timing",
+    "hosts.h.second",
     "hosts.h.count",
     "link.tlp_extra",
+    "link.paths",
     "drive.count",
     "drive.node",
     "nodes.n.count",
     "nodes.n.switch",
+    "nodes.n.second",
     "bridges.s.mode",
     "cables.c.a",
     "cables.c.b",

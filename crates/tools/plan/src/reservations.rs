@@ -11,7 +11,8 @@ use crate::simulate::places::{self, Egress};
 use keys::{KeyError, Mistakes, Origin, Section};
 use sim::ethernet::frame::{FCS, HEADER, MTU, PREAMBLE, TAG};
 use sim::network::{CableEnd, Wiring};
-use sim::world::Attached;
+use sim::transport::TransportConfig;
+use sim::world::{Attached, TunnelLink};
 use stats::random::Probability;
 use std::collections::BTreeMap;
 use tsn::QUEUES;
@@ -150,8 +151,9 @@ fn tunnels<'a>(
         if let Attached::Direct(_) = &host.attached {
             return owner.section.fail("reserve", "'reserve' requires a network");
         }
-        for link in host.links() {
-            let Some(([host, device], priority)) = link.transport.stations() else { continue };
+        let links = host.links();
+        let transports = links.iter().flat_map(TunnelLink::transports);
+        for ([host, device], priority) in transports.filter_map(TransportConfig::stations) {
             let origin = owner.section.place("reserve");
             let to = |from, to| Reservation {
                 owner: format!("host {}", owner.name),

@@ -158,6 +158,7 @@ const HOSTS: Table = &[
         key("drives", List(&NAME)),
         key("workload", Table(WORKLOAD)),
         with(TUNNEL, "priority", PRIORITY),
+        with(TUNNEL, "second", Text),
     ],
     TUNNELS,
     &[key("count", COPIES), with(TUNNEL, "link", Table(STATION))],
@@ -192,6 +193,7 @@ const LINK: Table = &[
         with(TUNNEL, "keepalive", Time(SILENCE)),
         with(TUNNEL, "loss_limit", Time(SILENCE)),
         with(TUNNEL, "survive", Time(SURVIVAL)),
+        with(TUNNEL, "paths", Word(&["active", "both"])),
         with(TUNNEL, "max_frame", SIZE),
     ],
 ];
@@ -292,6 +294,7 @@ const NODE: Table = &[
     &[
         key("count", Number(1, 1000)),
         key("switch", Text),
+        with(TUNNEL, "second", Text),
         key("outages", List(&Form(<(Instant, Option<Instant>)>::check))),
     ],
 ];

@@ -17,6 +17,7 @@ pub mod scale;
 mod shapers;
 mod streams;
 mod switch_nodes;
+mod two_paths;
 
 use super::*;
 use sim::ethernet::Rate;

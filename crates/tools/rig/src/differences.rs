@@ -31,6 +31,9 @@ pub fn refusal(plan: &Planned) -> Option<String> {
     if !config.moves.is_empty() {
         return Some("it moves drives between hosts, which only the simulator does".into());
     }
+    if plan.tunnel_links().any(|link| link.link.second.is_some()) {
+        return Some("it has tunnels with two paths, which only the simulator makes".into());
+    }
     for link in plan.tunnel_links() {
         let Some(above) = link.link.above else { continue };
         let known = plan.live_faults(link.number - link.at + above);

@@ -43,11 +43,13 @@ impl LiveRun {
                     name: name("down"),
                     frames: counters.frames_sent,
                     tlps: counters.tlps_sent,
+                    ..TunnelReport::default()
                 },
                 TunnelReport {
                     name: name("up"),
                     frames: counters.frames_received,
                     tlps: counters.tlps_received,
+                    ..TunnelReport::default()
                 },
             ]
         };

@@ -14,6 +14,8 @@ pub struct Counters {
     pub failovers: u64,
     /// Number of TLP frames sent again over another connection.
     pub frames_sent_again: u64,
+    /// Number of received TLP frames that another path had delivered before.
+    pub copies: u64,
     /// Number of TLP frames sent, each counted once.
     pub frames_sent: u64,
     /// Number of TLPs sent.
@@ -37,6 +39,7 @@ impl Counters {
             resumed: self.resumed - before.resumed,
             failovers: self.failovers - before.failovers,
             frames_sent_again: self.frames_sent_again - before.frames_sent_again,
+            copies: self.copies - before.copies,
             frames_sent: self.frames_sent - before.frames_sent,
             tlps_sent: self.tlps_sent - before.tlps_sent,
             bytes_sent: self.bytes_sent - before.bytes_sent,
@@ -65,6 +68,7 @@ impl fmt::Display for Counters {
             (", resumed: ", self.resumed),
             (", failovers: ", self.failovers),
             (", frames sent again: ", self.frames_sent_again),
+            (", copies dropped: ", self.copies),
         ] {
             if count > 0 {
                 write!(f, "{what}{count}")?;

@@ -347,7 +347,11 @@ impl Session {
         let behind = self.expected.wrapping_sub(header.sequence);
         if self.paths.is_some() && (1..1 << 31).contains(&behind) {
             // Another path was faster.
-            trace_ids.clear();
+            account.counters.copies += 1;
+            while !trace_ids.is_empty() && payload.has_remaining() {
+                Tlp::decode(&mut payload).map_err(Cause::Tlp)?;
+                trace_ids.pop_front();
+            }
             return Ok(());
         }
         if header.sequence != self.expected {

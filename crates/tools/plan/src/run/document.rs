@@ -299,6 +299,8 @@ impl SimReport {
                 tunnel: planned.link_name(&tunnel.name),
                 frames: tunnel.frames,
                 tlps: tunnel.tlps,
+                failovers: tunnel.failovers,
+                copies: tunnel.copies,
                 tlps_per_frame: hundredths as f64 / 100.0,
             }
         });

@@ -327,10 +327,16 @@ pub struct SimLink {
 pub struct SimTunnel {
     /// The drive, or the switch node as `NODE@HOST`, at the end of the tunnel, and the direction.
     pub tunnel: String,
-    /// Frames with TLPs.
+    /// Frames with TLPs, copies included.
     pub frames: u64,
     /// TLPs in the frames.
     pub tlps: u64,
+    /// How often the sender's other path took over from a silent or lost one.
+    #[serde(default)]
+    pub failovers: u64,
+    /// Frames that the receiver dropped because the other path had delivered them.
+    #[serde(default)]
+    pub copies: u64,
     /// TLPs per frame, to two decimals, rounded down.
     pub tlps_per_frame: f64,
 }

@@ -297,22 +297,27 @@ const LINKS: [Column<SimLink>; 4] = [
     ("bytes", Right, |link| link.bytes.to_string()),
 ];
 
-const TUNNELS: [Column<SimTunnel>; 4] = [
+const TUNNELS: [Column<SimTunnel>; 6] = [
     ("tunnel", Left, |tunnel| tunnel.tunnel.clone()),
     ("frames", Right, |tunnel| tunnel.frames.to_string()),
     ("TLPs", Right, |tunnel| tunnel.tlps.to_string()),
     ("TLPs/frame", Right, |tunnel| format!("{:.2}", tunnel.tlps_per_frame)),
+    // Of two paths.
+    ("failovers", Right, |tunnel| tunnel.failovers.to_string()),
+    ("copies", Right, |tunnel| tunnel.copies.to_string()),
 ];
 
 fn links(document: &SimReport) -> String {
     let names = document.links.iter().map(|link| link.link.chars().count());
-    let widths = [names.max().unwrap_or(0).max(16), 12, 9, 12];
+    let widths = [names.max().unwrap_or(0).max(16), 12, 9, 12, 10, 9];
     let mut out = String::new();
     if !document.links.is_empty() {
         out += &format!("\n{}", Table::from_rows(&LINKS, &document.links).fixed(&widths));
     }
     if !document.tunnels.is_empty() {
-        out += &format!("\n{}", Table::from_rows(&TUNNELS, &document.tunnels).fixed(&widths));
+        let two = document.tunnels.iter().any(|tunnel| tunnel.failovers + tunnel.copies > 0);
+        let columns = if two { &TUNNELS[..] } else { &TUNNELS[..4] };
+        out += &format!("\n{}", Table::from_rows(columns, &document.tunnels).fixed(&widths));
     }
     out
 }

@@ -55,13 +55,23 @@ impl<'a> Tunnels<'a> {
             };
             links.push(host.links().into_iter().map(of_link).collect());
         }
-        for (name, bulk) in planned.flows.iter().zip(&planned.config.network.bulk) {
-            let why = "a flow over TCP sends as much as it can".to_owned();
-            let [from, to] = bulk.stations;
+        let bulk = planned.flows.iter().zip(&planned.config.network.bulk);
+        let bulk = bulk.map(|(name, bulk)| {
+            (
+                name.clone(),
+                (bulk.stations, bulk.priority),
+                "a flow over TCP sends as much as it can",
+            )
+        });
+        let second = planned.tunnel_links().filter_map(|link| {
+            let path = link.link.second?.stations()?;
+            Some((format!("second path to {}", link.name), path, "a tunnel has two paths"))
+        });
+        for (name, ([from, to], priority), why) in bulk.chain(second) {
             for stations in [[from, to], [to, from]] {
-                let command = (HEADER + MTU + FCS, Err(why.clone()));
+                let command = (HEADER + MTU + FCS, Err(why.to_owned()));
                 let name = name.clone();
-                flows.extend(flows::between(wiring, name, stations, bulk.priority, command));
+                flows.extend(flows::between(wiring, name, stations, priority, command));
             }
         }
         Self { hosts, links }

@@ -166,6 +166,9 @@ fn covered(config: &Config, host: usize) -> Result<(), String> {
         return Err("a device node loses power".into());
     }
     for link in links {
+        if link.second.is_some() {
+            return Err("its drives have two paths".into());
+        }
         let Some((stations, _)) = link.transport.stations() else { continue };
         let busy = stations.iter().find(|at| config.network.stations[**at].processor.is_some());
         if busy.is_some() {

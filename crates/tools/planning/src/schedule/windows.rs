@@ -5,6 +5,7 @@ use plan::Planned;
 use plan::simulate::places;
 use sim::ethernet::port;
 use sim::network::{CableEnd, NetworkConfig};
+use sim::transport::TransportConfig;
 use std::collections::BTreeSet;
 use tsn::gates::hyperperiod;
 use tsn::{Entry, GateControlList, GateStates, Gates};
@@ -96,13 +97,18 @@ fn rounded(ps: u64, limits: &Limits<'_>) -> Option<Duration> {
     (ps > 0).then(|| Duration::from_ps(ps))
 }
 
+/// The stations and the priority of each path of a tunnel.
+fn tunnels(planned: &Planned) -> impl Iterator<Item = ([usize; 2], u8)> {
+    let transports = places::links(&planned.config).flat_map(|(_, link)| link.transports());
+    transports.filter_map(TransportConfig::stations)
+}
+
 /// The classes of commands at a port, as a mask.
 pub fn commands(planned: &Planned, port: CableEnd) -> u8 {
     let network = &planned.config.network;
     let config = network.port(port);
     let mut mask = 0;
-    for (_, link) in places::links(&planned.config) {
-        let Some((stations, priority)) = link.transport.stations() else { continue };
+    for (stations, priority) in tunnels(planned) {
         for station in stations {
             let pcp = network.tag(station, priority).map_or(0, |tag| tag.pcp & 7);
             mask |= 1 << config.queue_of_priority[usize::from(pcp)];
@@ -115,8 +121,7 @@ pub fn commands(planned: &Planned, port: CableEnd) -> u8 {
 pub fn ports(planned: &Planned) -> Vec<CableEnd> {
     let wiring = planned.config.network.wiring();
     let mut ports = BTreeSet::new();
-    for (_, link) in places::links(&planned.config) {
-        let Some(([host, device], priority)) = link.transport.stations() else { continue };
+    for ([host, device], priority) in tunnels(planned) {
         for (from, to) in [(host, device), (device, host)] {
             let ways = places::all_routes(&wiring, from, to, priority);
             ports.extend(ways.iter().map(|egress| egress.place));

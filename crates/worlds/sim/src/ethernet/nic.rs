@@ -213,6 +213,11 @@ impl Nic {
         Self { processor, ..self }
     }
 
+    /// Replaces the processor.
+    pub(crate) fn set_processor(&mut self, processor: Option<Processor>) {
+        self.processor = processor;
+    }
+
     /// The processor of the station.
     pub(crate) fn processor(&self) -> Option<&Processor> {
         self.processor.as_ref()

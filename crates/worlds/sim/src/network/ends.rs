@@ -201,6 +201,12 @@ impl Network {
         self.stations[station].nic.processor().cloned()
     }
 
+    /// Makes the processor of one station do the work of another one of the same node too.
+    pub(crate) fn share_processor(&mut self, from: usize, to: usize) {
+        let processor = self.processor(from);
+        self.stations[to].nic.set_processor(processor);
+    }
+
     /// Sends bytes that contain `tlps` TLPs. Returns the station, which must run next.
     pub(crate) fn send(&mut self, now: Instant, end: EndId, data: Bytes, tlps: usize) -> Component {
         let Station { host, ends, scheduler, .. } = &mut self.stations[end.station];

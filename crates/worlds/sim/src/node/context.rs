@@ -87,11 +87,12 @@ impl Context<'_> {
         }
     }
 
-    /// Accounts the reports of a link end that sends on `out`. Returns the number of TLPs sent.
+    /// Accounts the reports of a link end that sends on path `lane` of `out`. Returns the number of
+    /// TLPs sent.
     pub(crate) fn account(
         &mut self,
         point: Point,
-        out: &mut Stream,
+        (out, lane): (&mut Stream, usize),
         mut next: impl FnMut() -> Option<Report>,
     ) -> usize {
         let mut tlps = 0;
@@ -100,7 +101,7 @@ impl Context<'_> {
                 Report::Dropped(trace_id) => self.journeys.end(trace_id),
                 Report::Frame(frame) => {
                     if frame.sent {
-                        out.transmitted(self.now, &frame, self.journeys);
+                        out.transmitted(self.now, lane, &frame, self.journeys);
                         tlps += frame.trace_ids.len();
                     }
                     if let Some(observer) = self.observer {

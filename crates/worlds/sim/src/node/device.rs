@@ -25,10 +25,12 @@ use wire::{Duration, Instant};
 /// By how much the instance number of a node grows at each power cycle.
 const INSTANCES: u64 = 1 << 40;
 
-/// A tunnel link that leads to the node.
+/// A path of a tunnel link that leads to the node.
 #[derive(Debug)]
 struct Path {
     link: usize,
+    /// Its number at the link.
+    lane: usize,
     /// The switch at the other end.
     far: Component,
     /// The connection, if any.
@@ -50,19 +52,22 @@ pub(crate) struct DeviceNode {
     paths: Vec<Path>,
     /// Number of connections so far.
     accepted: u64,
-    /// The path that carries the link, or carried it last.
+    /// The first path that carries the link, or carried it last.
     current: usize,
     /// Counters of pushed bytes before the last power cycle.
     kept_before: Pushed,
+    /// Failovers and copies of frames before the last power cycle.
+    before: [u64; 2],
     /// Whether the component below must be notified of a reset.
     pub reset: bool,
     /// The processor of the station.
     pub processor: Option<Processor>,
 }
 
-/// Parts of the world that a device node uses. Transports and streams are indexed by tunnel link.
+/// Parts of the world that a device node uses. Transports and streams are indexed by tunnel link,
+/// transports then by path.
 pub(crate) struct Env<'a> {
-    pub transports: &'a mut [Transport],
+    pub transports: &'a mut [Vec<Transport>],
     pub network: &'a mut Network,
     /// Streams downstream and upstream.
     pub streams: &'a mut [[Stream; 2]],
@@ -103,14 +108,17 @@ impl DeviceNode {
             accepted: 0,
             current: 0,
             kept_before: Pushed::default(),
+            before: [0; 2],
             reset: false,
             processor: None,
         }
     }
 
-    /// Adds a tunnel link from the switch `far`.
-    pub(crate) fn add_link(&mut self, link: usize, far: Component) {
-        self.paths.push(Path { link, far, id: None, gone: false, room: 0, unobserved: Vec::new() });
+    /// Adds a tunnel link from the switch `far`, with this number of paths.
+    pub(crate) fn add_link(&mut self, link: usize, far: Component, lanes: usize) {
+        let (id, gone, room) = (None, false, 0);
+        let path = |lane| Path { link, lane, far, id, gone, room, unobserved: Vec::new() };
+        self.paths.extend((0..lanes).map(path));
     }
 
     /// Replaces the state of this node by `node`. The link that is added next becomes the current
@@ -118,11 +126,6 @@ impl DeviceNode {
     pub(crate) fn begin_as(&mut self, node: Self) {
         let paths = std::mem::take(&mut self.paths);
         *self = Self { current: paths.len(), paths, ..node };
-    }
-
-    /// The tunnel links of the node.
-    pub(crate) fn links(&self) -> impl Iterator<Item = usize> {
-        self.paths.iter().map(|path| path.link)
     }
 
     /// The tunnel link that carries TLPs, or carried them last.
@@ -133,6 +136,12 @@ impl DeviceNode {
     /// Counters of pushed bytes, including those before a power cycle.
     pub(crate) fn kept(&self) -> Pushed {
         self.kept_before + self.node.store().counters().into()
+    }
+
+    /// Failovers to another path, and copies of frames that another path had delivered.
+    pub(crate) fn two_paths(&self) -> [u64; 2] {
+        let counters = self.node.tunnel().counters();
+        [self.before[0] + counters.failovers, self.before[1] + counters.copies]
     }
 
     pub(crate) fn number(&self) -> u16 {
@@ -160,17 +169,23 @@ impl DeviceNode {
         port.handle(now, pcie::Input::HotReset);
         port.pass_reset(now, env.link, context.journeys);
         self.settings.instance += INSTANCES;
-        self.kept_before = self.kept();
+        (self.kept_before, self.before) = (self.kept(), self.two_paths());
         self.node = power_on(self.settings, self.limit, self.group);
-        for link in self.links() {
-            env.streams[link].iter_mut().for_each(|stream| stream.clear(context.journeys, false));
+        for Path { link, lane, .. } in &self.paths {
+            for stream in &mut env.streams[*link] {
+                stream.clear(*lane, context.journeys, false);
+            }
         }
     }
 
     /// The node's next output, and the number of TLPs sent before it.
     fn poll(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> (Output, usize) {
         let output = self.node.poll(context.now);
-        let tlps = self.account(streams, context);
+        let sends = match &output {
+            Output::Transmit { path, .. } => Some(*path),
+            _ => None,
+        };
+        let tlps = self.account(sends, streams, context);
         let change = match &output {
             Output::Event(Event::HostUp(_)) => Some(LinkChange::Up),
             Output::Event(Event::HostInterrupted(..)) => Some(LinkChange::Interrupted),
@@ -184,13 +199,21 @@ impl DeviceNode {
         (output, tlps)
     }
 
-    /// Accounts the activity of the node's link end. Returns the number of TLPs sent.
-    fn account(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> usize {
+    /// Accounts the activity of the node's link end, which has sent over a path if it `sends`.
+    /// Returns the number of TLPs sent.
+    fn account(
+        &mut self,
+        sends: Option<PathId>,
+        streams: &mut [[Stream; 2]],
+        context: &mut Context,
+    ) -> usize {
         let link = self.node.link();
         let carries = |path: &Path| link.is_some() && path.id == link;
         self.current = self.paths.iter().position(carries).unwrap_or(self.current);
         let (point, node) = (Point::TunnelDevice(self.number()), &mut self.node);
-        let up = &mut streams[self.paths[self.current].link][1];
+        let sends = self.paths.iter().find(|path| sends.is_some() && path.id == sends);
+        let Path { link, lane, .. } = sends.unwrap_or(&self.paths[self.current]);
+        let up = (&mut streams[*link][1], *lane);
         let (processor, now) = (self.processor.as_ref(), context.now);
         context.account(point, up, || {
             let report = node.poll_report();
@@ -221,7 +244,7 @@ impl DeviceNode {
     fn opened(&mut self, at: usize, env: &mut Env, context: &mut Context) {
         let (now, path) = (context.now, &mut self.paths[at]);
         let Env { transports, network, .. } = env;
-        let transport = &transports[path.link];
+        let transport = &transports[path.link][path.lane];
         if path.id.is_none() && transport.is_connected(now, End::Device, network) {
             let id = PathId(self.accepted);
             self.accepted += 1;
@@ -236,7 +259,7 @@ impl DeviceNode {
     fn closed(&mut self, at: usize, env: &mut Env, context: &mut Context) {
         let (now, path) = (context.now, &mut self.paths[at]);
         let Env { transports, network, .. } = env;
-        let transport = &transports[path.link];
+        let transport = &transports[path.link][path.lane];
         if transport.is_closed(now, End::Device, network) {
             match path.id {
                 Some(id) => {
@@ -249,23 +272,23 @@ impl DeviceNode {
     }
 
     fn receive_from(&mut self, at: usize, id: PathId, env: &mut Env, context: &mut Context) {
-        let link = self.paths[at].link;
+        let Path { link, lane, .. } = self.paths[at];
         let (now, number) = (context.now, link as u16);
-        let transport = &mut env.transports[link];
+        let transport = &mut env.transports[link][lane];
         while let Some(arrived) = transport.receive(now, End::Device, env.network) {
             context.arrived(0x2000 + u64::from(number), arrived.bytes.len());
-            if self.node.link() == Some(id) {
+            if self.node.carries(id) {
                 context.observe_stream(Point::TunnelDevice(number), false, &arrived.bytes);
             } else {
                 self.paths[at].unobserved.push(arrived.bytes.clone());
             }
             let down = &mut env.streams[link][0];
-            down.received(arrived.bytes.len());
-            while let Some(trace_id) = down.arrived(now, &arrived.stages, context.journeys) {
+            down.received(lane, arrived.bytes.len());
+            while let Some(trace_id) = down.arrived(now, lane, &arrived.stages, context.journeys) {
                 self.node.handle(now, id, Input::TraceId(trace_id));
             }
             self.node.handle(now, id, Input::Received(arrived.bytes));
-            self.account(env.streams, context);
+            self.account(None, env.streams, context);
         }
     }
 
@@ -286,7 +309,7 @@ impl DeviceNode {
         context.kernel.arm_by_next(below, next);
         let mut network = None;
         for path in &self.paths {
-            let transport = &transports[path.link];
+            let transport = &transports[path.link][path.lane];
             context.kernel.arm_by_next(path.far, transport.next_arrival(End::Host));
             network = earliest([network, transport.next(now, End::Device, stations)]);
         }
@@ -303,11 +326,11 @@ impl DeviceNode {
             match output {
                 Output::Transmit { path, bytes } => {
                     let at = self.place(path);
-                    let link = self.paths[at].link;
-                    if self.node.link() == Some(path) {
+                    let Path { link, lane, .. } = self.paths[at];
+                    if self.node.carries(path) {
                         context.observe_stream(Point::TunnelDevice(link as u16), true, &bytes);
                     }
-                    let transport = &mut env.transports[link];
+                    let transport = &mut env.transports[link][lane];
                     let network = &mut *env.network;
                     transport.send(now, End::Device, (bytes, tlps), network, context.kernel);
                     self.update_room(at, env, context);
@@ -339,7 +362,7 @@ impl DeviceNode {
     fn update_room(&mut self, at: usize, env: &mut Env, context: &Context) {
         let path = &mut self.paths[at];
         let Some(id) = path.id else { return };
-        let transport = &env.transports[path.link];
+        let transport = &env.transports[path.link][path.lane];
         let (now, network) = (context.now, &mut *env.network);
         // While the rate limit blocks the node, new room must not wake it.
         path.room = match self.node.rate_limited_until(now) {
@@ -354,14 +377,15 @@ impl DeviceNode {
         let path = &mut self.paths[at];
         (path.id, path.room) = (None, 0);
         path.unobserved.clear();
-        let (transport, network) = (&env.transports[path.link], &mut *env.network);
+        let (transport, network) = (&env.transports[path.link][path.lane], &mut *env.network);
         if !path.gone {
             transport.close(now, End::Device, network, context.kernel);
         }
         transport.reopen(now, End::Device, network, context.kernel);
-        let streams = &mut env.streams[path.link];
-        let goes_on = self.node.tunnel().is_interrupted();
-        streams.iter_mut().for_each(|stream| stream.clear(context.journeys, goes_on));
+        let goes_on = self.node.tunnel().is_up();
+        for stream in &mut env.streams[path.link] {
+            stream.clear(path.lane, context.journeys, goes_on);
+        }
     }
 
     /// Passes the TLPs of the drive to the tunnel.
@@ -397,8 +421,9 @@ impl DeviceNode {
 
     /// The deferral of TLPs from below. TLPs are deferred while they would only wait in the
     /// tunnel's queue: the network accepts nothing and will signal room, and no pushed bytes can
-    /// answer reads.
-    fn deferral(&self, now: Instant, transport: &Transport) -> Deferral {
+    /// answer reads. With two paths, none are.
+    fn deferral(&self, now: Instant, transports: &[Transport]) -> Deferral {
+        let [transport] = transports else { return Deferral::Nothing };
         let tunnel = self.node.tunnel();
         let full =
             self.paths[self.current].room == 0 || self.node.rate_limited_until(now).is_some();

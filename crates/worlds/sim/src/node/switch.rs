@@ -1,5 +1,5 @@
 //! A switch node: the state machine of live switch nodes below a PCIe link. Transports are the
-//! paths of its tunnel links.
+//! paths of its tunnel links, one or two each.
 
 use super::Context;
 use super::port::PushRooms;
@@ -27,22 +27,34 @@ pub(crate) struct SwitchNode {
     max_payload: usize,
     /// Index of this switch's first link among all links.
     pub first: usize,
-    paths: Vec<Path>,
+    /// Number of tunnel links.
+    ports: usize,
+    lanes: Vec<Lane>,
     /// Link changes that the host has not handled: port, whether the link is up, buses below.
     pub changes: VecDeque<(usize, bool, RangeInclusive<u8>)>,
     /// Number of links that are up.
     pub up: usize,
     /// When the node must be polled next for its links.
     timer: Option<Instant>,
-    /// Room of each path as last reported to the node.
-    rooms: Vec<usize>,
     /// Whether the node has received input since the last poll for its links.
     touched: bool,
     /// TLPs from above and to above, with the processor of a switch node's station.
     crossings: [Crossing; 2],
 }
 
-/// The path of a link, as last reported to the node.
+/// One path of a link.
+#[derive(Debug)]
+struct Lane {
+    port: usize,
+    /// Its number at the link.
+    number: usize,
+    /// The path, as last reported to the node.
+    path: Path,
+    /// Room of the path, as last reported to the node.
+    room: usize,
+}
+
+/// A path, as last reported to the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     None,
@@ -52,7 +64,8 @@ enum Path {
 
 /// Parts of the world for a switch.
 pub(crate) struct Env<'a> {
-    pub transports: &'a mut [Transport],
+    /// By link, then by path.
+    pub transports: &'a mut [Vec<Transport>],
     pub network: &'a mut Network,
     pub streams: &'a mut [[Stream; 2]],
     pub link: &'a mut Link,
@@ -63,24 +76,27 @@ pub(crate) struct Env<'a> {
 }
 
 impl SwitchNode {
-    /// A switch. `limit` applies to all its links together.
+    /// A switch with one or two paths for each link. `limit` applies to all its links together.
     pub(crate) fn new(
         settings: switch::upstream::Settings,
         first: usize,
         limit: Option<Rate>,
+        paths: &[usize],
     ) -> Self {
         let (max_payload, ports) = (settings.max_payload, usize::from(settings.ports));
-        let mut node = node::SwitchNode::new(settings, limit);
+        let mut node = node::SwitchNode::with_lanes(settings, limit, paths);
+        let lane = |port| move |number| Lane { port, number, path: Path::None, room: 0 };
+        let lanes = paths.iter().enumerate().flat_map(|(port, count)| (0..*count).map(lane(port)));
         (0..ports).for_each(|port| node.report_frames(port, true));
         Self {
             node,
             max_payload,
             first,
-            paths: vec![Path::None; ports],
+            ports,
+            lanes: lanes.collect(),
             changes: VecDeque::new(),
             up: 0,
             timer: Some(Instant::ZERO),
-            rooms: vec![0; ports],
             touched: true,
             crossings: Default::default(),
         }
@@ -93,7 +109,7 @@ impl SwitchNode {
 
     /// The indices of the switch's tunnel links.
     pub(crate) fn links(&self) -> std::ops::Range<usize> {
-        self.first..self.first + self.paths.len()
+        self.first..self.first + self.ports
     }
 
     /// Errors of the upstream port, then of the downstream ports.
@@ -105,6 +121,11 @@ impl SwitchNode {
     pub(crate) fn hot_reset(&mut self, now: Instant) {
         self.touched = true;
         self.node.handle(now, pcie::Input::HotReset);
+    }
+
+    /// Counters of the switch's end of a link.
+    pub(crate) fn counters(&self, port: usize) -> tunnel::Counters {
+        self.node.upstream().tunnel(port).counters()
     }
 
     /// The switch's end of a link, unless the rate limit forbids sending.
@@ -119,16 +140,16 @@ impl SwitchNode {
             let bus = *upstream.buses(port).start();
             Some((bus, upstream.push_room(Bdf::new(bus, 0, 0))?))
         };
-        PushRooms((0..self.paths.len()).filter_map(room).collect())
+        PushRooms((0..self.ports).filter_map(room).collect())
     }
 
     /// Runs until no work is left now. Returns the next wake-up.
     pub(crate) fn run(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         env.link.take_deferred_up(now);
-        (0..self.paths.len()).for_each(|port| self.opened(port, env, now));
+        (0..self.lanes.len()).for_each(|lane| self.opened(lane, env, now));
         self.receive_network(env, context);
-        (0..self.paths.len()).for_each(|port| self.closed(port, env, now));
+        (0..self.lanes.len()).for_each(|lane| self.closed(lane, env, now));
         self.receive_above(env, context);
         // Removing TLPs from tunnels returns credits, which must be sent.
         let mut work = self.touched | self.has_received() | self.timer.is_some_and(|at| at <= now);
@@ -146,9 +167,11 @@ impl SwitchNode {
         let link = &env.link;
         let next = earliest([link.up.next_arrival(), link.down.next_credits()]);
         context.kernel.arm_by_next(env.above, next);
-        for (transport, far) in env.transports.iter().zip(env.far) {
-            timers = earliest([timers, transport.next(now, End::Host, env.network)]);
-            context.kernel.arm_by_next(*far, transport.next_arrival(End::Device));
+        for (transports, far) in env.transports.iter().zip(env.far) {
+            for transport in transports {
+                timers = earliest([timers, transport.next(now, End::Host, env.network)]);
+                context.kernel.arm_by_next(*far, transport.next_arrival(End::Device));
+            }
         }
         let wire = link.up.next_ready(now).filter(|_| waits);
         earliest([timers, link.down.next_arrival(), wire])
@@ -157,58 +180,71 @@ impl SwitchNode {
     /// Whether TLPs of a link wait to be sent upwards.
     fn has_received(&self) -> bool {
         let upstream = self.node.upstream();
-        (0..self.paths.len()).any(|port| upstream.tunnel(port).has_received())
+        (0..self.ports).any(|port| upstream.tunnel(port).has_received())
     }
 
     /// Reports an opened connection to the node.
-    fn opened(&mut self, port: usize, env: &Env, now: Instant) {
-        let connected = env.transports[port].is_connected(now, End::Host, env.network);
-        if self.paths[port] == Path::Connecting && connected {
-            (self.paths[port], self.rooms[port]) = (Path::Open, 0);
+    fn opened(&mut self, lane: usize, env: &Env, now: Instant) {
+        let Lane { port, number, path, room } = &mut self.lanes[lane];
+        let connected = env.transports[*port][*number].is_connected(now, End::Host, env.network);
+        if *path == Path::Connecting && connected {
+            (*path, *room) = (Path::Open, 0);
             self.touched = true;
-            self.node.handle_link(now, port, Input::Connected);
+            self.node.handle_lane(now, (*port, *number), Input::Connected);
         }
     }
 
     /// Reports a closed connection to the node, behind everything that was received.
-    fn closed(&mut self, port: usize, env: &Env, now: Instant) {
-        let closed = env.transports[port].is_closed(now, End::Host, env.network);
-        if self.paths[port] != Path::None && closed {
-            self.paths[port] = Path::None;
+    fn closed(&mut self, lane: usize, env: &Env, now: Instant) {
+        let Lane { port, number, path, .. } = &mut self.lanes[lane];
+        let closed = env.transports[*port][*number].is_closed(now, End::Host, env.network);
+        if *path != Path::None && closed {
+            *path = Path::None;
             self.touched = true;
-            self.node.handle_link(now, port, Input::Closed);
+            self.node.handle_lane(now, (*port, *number), Input::Closed);
         }
+    }
+
+    /// The place in `lanes` of a path of a link.
+    fn lane(&self, (port, number): (usize, usize)) -> usize {
+        let is_it = |lane: &Lane| (lane.port, lane.number) == (port, number);
+        self.lanes.iter().position(is_it).expect("the node names paths of its links")
     }
 
     fn point(&self, port: usize) -> Point {
         Point::TunnelHost((self.first + port) as u16)
     }
 
-    /// Accounts the activity of a link end. Returns the number of TLPs sent.
+    /// Accounts the activity of a link end, which sends over a path. Returns the number of TLPs
+    /// sent.
     fn account(
         &mut self,
-        port: usize,
+        (port, number): (usize, usize),
         streams: &mut [[Stream; 2]],
         context: &mut Context,
     ) -> usize {
         let (point, node) = (self.point(port), &mut self.node);
-        context.account(point, &mut streams[port][0], || node.poll_report(port))
+        context.account(point, (&mut streams[port][0], number), || node.poll_report(port))
     }
 
     fn receive_network(&mut self, env: &mut Env, context: &mut Context) {
         let now = context.now;
-        for port in 0..self.paths.len() {
-            while let Some(arrived) = env.transports[port].receive(now, End::Host, env.network) {
+        for lane in 0..self.lanes.len() {
+            let Lane { port, number, .. } = self.lanes[lane];
+            let place = (port, number);
+            while let Some(arrived) =
+                env.transports[port][number].receive(now, End::Host, env.network)
+            {
                 context.arrived(0x3000 + port as u64, arrived.bytes.len());
                 context.observe_stream(self.point(port), false, &arrived.bytes);
-                let stream = &mut env.streams[port][1];
-                stream.received(arrived.bytes.len());
-                while let Some(trace_id) = stream.arrived(now, &arrived.stages, context.journeys) {
-                    self.node.handle_link(now, port, Input::TraceId(trace_id));
+                let (stream, journeys) = (&mut env.streams[port][1], &mut *context.journeys);
+                stream.received(number, arrived.bytes.len());
+                while let Some(trace_id) = stream.arrived(now, number, &arrived.stages, journeys) {
+                    self.node.handle_lane(now, place, Input::TraceId(trace_id));
                 }
                 self.touched = true;
-                self.node.handle_link(now, port, Input::Received(arrived.bytes));
-                self.account(port, env.streams, context);
+                self.node.handle_lane(now, place, Input::Received(arrived.bytes));
+                self.account(place, env.streams, context);
             }
         }
     }
@@ -230,10 +266,11 @@ impl SwitchNode {
     /// Reports changed room of the open paths to the node. Returns whether there was a change.
     fn update_room(&mut self, env: &mut Env, now: Instant) -> bool {
         let mut any = false;
-        for port in (0..self.paths.len()).filter(|port| self.paths[*port] == Path::Open) {
-            let room = env.transports[port].room(now, End::Host, env.network);
-            if std::mem::replace(&mut self.rooms[port], room) != room {
-                self.node.handle_link(now, port, Input::Room(room));
+        for lane in self.lanes.iter_mut().filter(|lane| lane.path == Path::Open) {
+            let (port, number) = (lane.port, lane.number);
+            let room = env.transports[port][number].room(now, End::Host, env.network);
+            if std::mem::replace(&mut lane.room, room) != room {
+                self.node.handle_lane(now, (port, number), Input::Room(room));
                 any = true;
             }
         }
@@ -246,28 +283,32 @@ impl SwitchNode {
         self.update_room(env, now);
         loop {
             match self.node.poll_links(now) {
-                Output::Connect { link, .. } => {
-                    self.paths[link] = Path::Connecting;
-                    env.transports[link].connect(now, env.network, context.kernel);
-                    self.opened(link, env, now);
-                    self.closed(link, env, now);
+                Output::Connect { link, lane, .. } => {
+                    let at = self.lane((link, lane));
+                    self.lanes[at].path = Path::Connecting;
+                    env.transports[link][lane].connect(now, env.network, context.kernel);
+                    self.opened(at, env, now);
+                    self.closed(at, env, now);
                     self.update_room(env, now);
                 }
-                Output::Transmit { link, bytes, .. } => {
-                    let tlps = self.account(link, env.streams, context);
+                Output::Transmit { link, lane, bytes } => {
+                    let tlps = self.account((link, lane), env.streams, context);
                     context.observe_stream(self.point(link), true, &bytes);
-                    self.rooms[link] -= bytes.len();
-                    let (transport, carried) = (&mut env.transports[link], (bytes, tlps));
+                    let at = self.lane((link, lane));
+                    self.lanes[at].room -= bytes.len();
+                    let (transport, carried) = (&mut env.transports[link][lane], (bytes, tlps));
                     transport.send(now, End::Host, carried, env.network, context.kernel);
                     self.update_room(env, now);
                 }
-                Output::Close { link, .. } => {
-                    self.account(link, env.streams, context);
-                    self.paths[link] = Path::None;
-                    env.transports[link].close(now, End::Host, env.network, context.kernel);
-                    let goes_on = self.node.upstream().tunnel(link).is_interrupted();
-                    let streams = &mut env.streams[link];
-                    streams.iter_mut().for_each(|stream| stream.clear(context.journeys, goes_on));
+                Output::Close { link, lane, .. } => {
+                    self.account((link, lane), env.streams, context);
+                    let at = self.lane((link, lane));
+                    self.lanes[at].path = Path::None;
+                    env.transports[link][lane].close(now, End::Host, env.network, context.kernel);
+                    let goes_on = self.node.upstream().tunnel(link).is_up();
+                    for stream in &mut env.streams[link] {
+                        stream.clear(lane, context.journeys, goes_on);
+                    }
                 }
                 Output::Event(event) => self.event(event, context),
                 Output::Timeout(at) => return at,
@@ -285,7 +326,7 @@ impl SwitchNode {
             LinkEvent::Resumed(link) => {
                 return context.observe_link(self.point(link), LinkChange::Resumed);
             }
-            // A simulated link has one path.
+            // Failovers are counted.
             LinkEvent::PathLost(..)
             | LinkEvent::PathUp(..)
             | LinkEvent::FailedOver(..)

@@ -47,10 +47,9 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     for (number, host) in config.hosts.iter().enumerate() {
         world.add_host(number, host, &config.moves);
     }
-    let links = world.transports.len();
     for (number, bulk) in network.bulk.iter().enumerate() {
         let owner = world.add(Kind::Bulk(number));
-        let port = FIRST_PORT + (links + number) as u16;
+        let port = FIRST_PORT + (world.connections + number) as u16;
         world.bulk.push(Bulk::new(&mut world.network, bulk, port, owner));
     }
     for number in 0..config.outages.len() {
@@ -72,8 +71,8 @@ fn check(config: &Config) -> Result<(), Error> {
     let ends = lasts && (config.runtime.is_some() || !config.hosts.is_empty());
     ensure(ends, Error::Config("without hosts, 'runtime' must be set; it must be above 0".into()))?;
     let switches = config.hosts.iter().flat_map(HostConfig::switches);
-    let links: usize = switches.map(|switch| switch.transports().count()).sum();
-    let links = links + config.network.bulk.len();
+    let paths: usize = switches.flat_map(|switch| switch.transports()).map(|all| all.len()).sum();
+    let links = paths + config.network.bulk.len();
     let fits = links <= MAX_LINKS && config.hosts.len() <= MAX_HOSTS;
     let most = format!("too many links or hosts: the maximum is {MAX_LINKS} and {MAX_HOSTS}");
     ensure(fits, Error::Config(most))?;
@@ -82,9 +81,9 @@ fn check(config: &Config) -> Result<(), Error> {
             let ports = switch.transports().count();
             ensure((1..=32).contains(&ports), "a switch needs 1 to 32 ports")
                 .map_err(at(format!("host {number}")))?;
-            for (port, transport) in switch.transports().enumerate() {
-                check_transport(config, transport, switch.max_payload)
-                    .map_err(at(format!("host {number}, port {port}")))?;
+            for (port, transports) in switch.transports().enumerate() {
+                let at = at(format!("host {number}, port {port}"));
+                check_transports(config, &transports, switch.max_payload).map_err(at)?;
             }
         }
         check_host(host).map_err(at(format!("host {number}")))?;
@@ -129,6 +128,8 @@ fn check_move(config: &Config, planned: &Move) -> Result<(), &'static str> {
     let from = port(planned.from).ok_or(ports)?;
     let to = port(planned.to).ok_or(ports)?;
     ensure(planned.from[0] != planned.to[0], ports)?;
+    let single = [from, to].iter().all(|port| port.second.is_none());
+    ensure(single, "drives with two paths cannot move")?;
     let stations = [from, to].map(|port| port.transport.stations());
     let [Some(([first, here], _)), Some(([second, there], _))] = stations else {
         return Err("it needs ports with a network transport");
@@ -152,7 +153,7 @@ fn largest_frame(max_payload: usize) -> usize {
 fn check_outage(config: &Config, outage: &Outage) -> Result<(), &'static str> {
     let mut switches = config.hosts.iter().flat_map(HostConfig::switches);
     let of_host = switches.any(|switch| {
-        let mut stations = switch.transports().filter_map(TransportConfig::stations);
+        let mut stations = switch.transports().flatten().filter_map(TransportConfig::stations);
         stations.any(|([host, _], _)| host == outage.station)
     });
     let known = outage.station < config.network.stations.len();
@@ -160,19 +161,27 @@ fn check_outage(config: &Config, outage: &Outage) -> Result<(), &'static str> {
     ensure(outage.until.is_none_or(|until| until > outage.from), "its end is not after its start")
 }
 
-fn check_transport(
+fn check_transports(
     config: &Config,
-    transport: &TransportConfig,
+    transports: &[&TransportConfig],
     max_payload: usize,
 ) -> Result<(), &'static str> {
-    if let Some((stations, priority)) = transport.stations() {
-        let known = |station: &usize| *station < config.network.stations.len();
-        let two = stations.iter().all(known) && stations[0] != stations[1];
-        ensure(two, "it needs two different stations of the network")?;
-        ensure(priority <= 7, "priority is not 0 to 7")?;
+    for transport in transports {
+        if let Some((stations, priority)) = transport.stations() {
+            let known = |station: &usize| *station < config.network.stations.len();
+            let two = stations.iter().all(known) && stations[0] != stations[1];
+            ensure(two, "it needs two different stations of the network")?;
+            ensure(priority <= 7, "priority is not 0 to 7")?;
+        }
+        let fits = transport.max_send() >= largest_frame(max_payload);
+        ensure(fits, "the transport's send limit is too small for the largest TLP")?;
     }
-    let fits = transport.max_send() >= largest_frame(max_payload);
-    ensure(fits, "the transport's send limit is too small for the largest TLP")
+    let [Some(first), Some(second)] = [0, 1].map(|path| transports.get(path)) else {
+        return Ok(());
+    };
+    let ends = [first, second].map(|path| path.stations().map(|(stations, _)| stations));
+    let two = ends.iter().all(Option::is_some) && ends[0] != ends[1];
+    ensure(two, "its two paths need a network, and at one end different stations")
 }
 
 /// The tunnel settings of one end of a link. Each end has its own instance number, as in live
@@ -183,6 +192,7 @@ fn settings(config: &SwitchConfig, role: Role, instance: u64) -> tunnel::Setting
         keepalive: config.keepalive,
         loss_limit: config.loss_limit,
         survive: config.survive,
+        paths: (role == Role::Host).then_some(config.paths),
         max_frame: config.max_frame,
         aggregation: config.aggregation,
         tlp_overhead: config.encapsulation.tlp,
@@ -230,7 +240,7 @@ impl World {
             node.software.boot();
         }
         if let Some(switch) = self.switch_hosts.iter().position(|owner| *owner == number) {
-            let first = &self.transports[self.switches[switch].first];
+            let first = &self.transports[self.switches[switch].first][0];
             let [processor, _] = first.processors(&self.network);
             if processor.is_some() {
                 // Each write occupies the processor when it arrives.
@@ -283,30 +293,30 @@ impl World {
             tunnel: tunnel::Settings { group, ..settings(config, Role::Host, instance) },
         };
         let first = self.transports.len();
-        self.switches.push(SwitchNode::new(upstream, first, config.rate_limit));
+        let paths: Vec<_> = config.transports().map(|all| all.len()).collect();
+        self.switches.push(SwitchNode::new(upstream, first, config.rate_limit, &paths));
         self.switch_hosts.push(host);
         self.switch_above.push(above);
         for (number, port) in config.ports.iter().enumerate() {
             let place = ([host, number], index, component);
-            let tunnel = (&port.transport, &port.link);
-            let link = self.add_link(place, (config, keeps), tunnel, moves);
+            let link = self.add_link(place, (config, keeps), &port.link, moves);
             let on_host = self.drive_above.iter().filter(|(owner, _)| *owner == host).count();
             self.device_drives[link] = Some(self.drives.len());
             self.device_below[link] =
                 self.add_drive(host, on_host as u16, queues, &port.drive, Some(link));
-            let [_, processor] = self.transports[link].processors(&self.network);
+            let [_, processor] = self.transports[link][0].processors(&self.network);
             self.drives.last_mut().expect("it was added").set_processor(processor);
         }
         for (number, lower) in config.switches.iter().enumerate() {
             let place = ([host, config.ports.len() + number], index, component);
-            self.add_link(place, (config, 0), (&lower.transport, &lower.link), moves);
+            self.add_link(place, (config, 0), &lower.link, moves);
         }
         for (number, lower) in config.switches.iter().enumerate() {
             let link = first + config.ports.len() + number;
             let below = self.switches.len();
             self.device_below[link] =
                 self.add_switch(host, Some(link), (queues, 0), &lower.switch, moves);
-            let [_, processor] = self.transports[link].processors(&self.network);
+            let [_, processor] = self.transports[link][0].processors(&self.network);
             self.switches[below].set_processor(processor);
         }
         component
@@ -318,7 +328,7 @@ impl World {
         &mut self,
         (place, index, switch): ([usize; 2], usize, Component),
         (config, keeps): (&SwitchConfig, u32),
-        (transport, below): (&TransportConfig, &LinkConfig),
+        below: &LinkConfig,
         moves: &[Move],
     ) -> usize {
         let link = self.transports.len();
@@ -327,11 +337,20 @@ impl World {
         let end = tunnel::Settings { push: keeps, ..end };
         let node = DeviceNode::new(end, config.rate_limit, first_group(moves, place));
         let device = self.add_device(place, node, moves);
-        self.devices[self.device_numbers[link]].add_link(link, switch);
-        let transport = self.transport(transport, link, config.encapsulation, [switch, device]);
-        let [_, processor] = transport.processors(&self.network);
+        let paths = config.transports().nth(place[1]).unwrap_or_default();
+        self.devices[self.device_numbers[link]].add_link(link, switch, paths.len());
+        let paths = paths.into_iter();
+        let stations = paths.clone().filter_map(TransportConfig::stations);
+        let stations: Vec<_> = stations.map(|(stations, _)| stations).collect();
+        if let [[host, node], [further_host, further_node]] = stations[..] {
+            self.network.share_processor(host, further_host);
+            self.network.share_processor(node, further_node);
+        }
+        let transport = |path| self.transport(path, config.encapsulation, [switch, device]);
+        let paths: Vec<_> = paths.map(transport).collect();
+        let [_, processor] = paths[0].processors(&self.network);
         self.devices[self.device_numbers[link]].processor = processor;
-        self.transports.push(transport);
+        self.transports.push(paths);
         self.device_components.push(device);
         self.device_links.push(Link::new(below));
         self.device_switches.push(index);
@@ -366,19 +385,20 @@ impl World {
     fn transport(
         &mut self,
         config: &TransportConfig,
-        link: usize,
         encapsulation: Encapsulation,
         owners: [Component; 2],
     ) -> Transport {
+        let number = self.connections;
+        self.connections += 1;
         match config {
             TransportConfig::Pipe(pipe) => Transport::Pipe(Box::new(Pipe::new(*pipe))),
             TransportConfig::Tcp(tcp) => {
-                let port = FIRST_PORT + link as u16;
+                let port = FIRST_PORT + number as u16;
                 let ends = self.network.open(tcp, port, owners);
                 Transport::Network { ends, raw: false }
             }
             TransportConfig::Raw(raw) => {
-                let connection = link as u32 + 1;
+                let connection = number as u32 + 1;
                 let ends = self.network.open_raw(raw, connection, encapsulation, owners);
                 Transport::Network { ends, raw: true }
             }

@@ -9,6 +9,7 @@ use crate::transport::{Encapsulation, TransportConfig};
 use crate::workload::{SoftwareConfig, Workload};
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
+use wire::frame::Paths;
 use wire::{Duration, Instant};
 
 /// The configuration of a simulation. Equal configurations give identical runs.
@@ -45,10 +46,10 @@ pub struct Move {
     pub to: [usize; 2],
 }
 
-/// A power loss of a device node and its drives. Only media that are not volatile keep their data.
+/// A power loss of a device node, with all its stations, and its drives. Only media that are not volatile keep their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// The device node's station.
+    /// A station of the device node.
     pub station: usize,
     /// Start of the outage.
     pub from: Instant,
@@ -118,12 +119,21 @@ pub struct TunnelLink<'a> {
     pub switch: &'a SwitchConfig,
     /// The downstream port of this switch.
     pub port: usize,
-    /// The transport.
+    /// The transport of its first path.
     pub transport: &'a TransportConfig,
+    /// The transport of the second path, if there is one.
+    pub second: Option<&'a TransportConfig>,
     /// The PCIe link at the far end.
     pub link: &'a LinkConfig,
     /// The drive at the far end, with its number at the host; `None`: a switch.
     pub drive: Option<(usize, &'a DriveConfig)>,
+}
+
+impl<'a> TunnelLink<'a> {
+    /// The transports of its paths, one or two.
+    pub fn transports(&self) -> impl Iterator<Item = &'a TransportConfig> + use<'a> {
+        [self.transport].into_iter().chain(self.second)
+    }
 }
 
 /// The component below a root port.
@@ -146,6 +156,8 @@ pub struct SwitchConfig {
     pub loss_limit: Duration,
     /// How long a tunnel stays up without a connection; 0: not at all.
     pub survive: Duration,
+    /// How tunnels with a second path use both.
+    pub paths: Paths,
     /// The most bytes of TLPs in a tunnel frame.
     pub max_frame: usize,
     /// Aggregation policy of both ends.
@@ -183,31 +195,35 @@ impl SwitchConfig {
         drives: &mut usize,
     ) {
         let first = links.len();
-        let of = |port, transport, link, drive| TunnelLink {
+        let of = |port, (transport, second), link, drive| TunnelLink {
             above,
             switch: self,
             port,
             transport,
+            second,
             link,
             drive,
         };
         for (number, port) in self.ports.iter().enumerate() {
-            links.push(of(number, &port.transport, &port.link, Some((*drives, &port.drive))));
+            let transports = (&port.transport, port.second.as_ref());
+            links.push(of(number, transports, &port.link, Some((*drives, &port.drive))));
             *drives += 1;
         }
         let own = self.ports.len();
         for (number, lower) in self.switches.iter().enumerate() {
-            links.push(of(own + number, &lower.transport, &lower.link, None));
+            let transports = (&lower.transport, lower.second.as_ref());
+            links.push(of(own + number, transports, &lower.link, None));
         }
         for (number, lower) in self.switches.iter().enumerate() {
             lower.switch.add_links(Some(first + own + number), links, drives);
         }
     }
 
-    /// The transports of the switch's links, by port.
-    pub(super) fn transports(&self) -> impl Iterator<Item = &TransportConfig> {
-        let lower = self.switches.iter().map(|lower| &lower.transport);
-        self.ports.iter().map(|port| &port.transport).chain(lower)
+    /// The transports of the switch's links, by port and path.
+    pub(super) fn transports(&self) -> impl Iterator<Item = Vec<&TransportConfig>> {
+        let ports = self.ports.iter().map(|port| (&port.transport, &port.second));
+        let lower = self.switches.iter().map(|lower| (&lower.transport, &lower.second));
+        ports.chain(lower).map(|(first, second)| [first].into_iter().chain(second).collect())
     }
 }
 
@@ -216,6 +232,8 @@ impl SwitchConfig {
 pub struct LowerConfig {
     /// The transport between the upper switch and the node of this port.
     pub transport: TransportConfig,
+    /// A second path, through the network.
+    pub second: Option<TransportConfig>,
     /// The link between the port and the switch.
     pub link: LinkConfig,
     /// The switch, which has no host of its own.
@@ -227,6 +245,8 @@ pub struct LowerConfig {
 pub struct PortConfig {
     /// The transport between the two halves of the switch.
     pub transport: TransportConfig,
+    /// A second path, through the network.
+    pub second: Option<TransportConfig>,
     /// The link below the port.
     pub link: LinkConfig,
     /// The drive below the port.

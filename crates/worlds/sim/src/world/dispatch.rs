@@ -5,7 +5,9 @@ use super::{Error, Kind, Move, Outage, World};
 use crate::kernel::Component;
 use crate::measure::Point;
 use crate::node::{Context, PushRooms, device, switch};
+use crate::transport::Transport;
 use ::node::faults::{Fault, FaultKind};
+use std::collections::BTreeSet;
 use wire::{Duration, Instant};
 
 /// Interval of checks whether a host has released a drive.
@@ -137,20 +139,25 @@ impl World {
     fn run_power(&mut self, number: usize) -> Option<Instant> {
         let now = self.kernel.now();
         let Outage { station, from, until } = self.outages[number];
+        let stations = self.stations_with(station);
         if now < from {
             return Some(from);
         }
         if until.is_some_and(|until| now >= until) {
-            let on = self.network.power_on(now, station);
-            let on = on.chain(self.bulk.iter().filter_map(|bulk| bulk.owner_at(station)));
-            on.for_each(|component| self.kernel.arm_by(component, now));
+            for station in stations {
+                let on = self.network.power_on(now, station);
+                let on = on.chain(self.bulk.iter().filter_map(|bulk| bulk.owner_at(station)));
+                on.for_each(|component| self.kernel.arm_by(component, now));
+            }
             return None;
         }
-        let neighbours = self.network.power_off(now, station);
-        neighbours.into_iter().for_each(|component| self.kernel.arm_by(component, now));
+        for station in stations {
+            let neighbours = self.network.power_off(now, station);
+            neighbours.into_iter().for_each(|component| self.kernel.arm_by(component, now));
+        }
         for device in 0..self.devices.len() {
             let home = self.device_homes[device];
-            if self.transports[home].device_station() == Some(station) {
+            if self.device_stations(home).any(|other| other == station) {
                 let (device, env, mut context) = device!(self, device);
                 let stop = Fault::new(FaultKind::Stop).within(from, until);
                 context.observe_fault(now, Point::DevicePort(device.number()), &stop);
@@ -160,6 +167,18 @@ impl World {
             }
         }
         until
+    }
+
+    /// The stations of the device node at the end of a tunnel link.
+    fn device_stations(&self, link: usize) -> impl Iterator<Item = usize> {
+        self.transports[link].iter().filter_map(Transport::device_station)
+    }
+
+    /// A station of a device node, and the node's other one.
+    fn stations_with(&self, station: usize) -> BTreeSet<usize> {
+        let ends = (0..self.transports.len()).map(|link| self.device_stations(link));
+        let own = ends.map(Iterator::collect::<Vec<_>>).filter(|own| own.contains(&station));
+        own.flatten().chain([station]).collect()
     }
 
     /// Moves a device node to another host when the first host has released it.

@@ -101,8 +101,8 @@ struct HostComponents {
 struct Baseline {
     at: Instant,
     loads: Vec<Load>,
-    /// Frames and TLPs of every tunnel link and direction.
-    tunnels: Vec<(u64, u64)>,
+    /// Of every tunnel link and direction.
+    tunnels: Vec<TunnelReport>,
     /// Push counters of each host.
     pushed: Vec<Pushed>,
 }
@@ -123,8 +123,10 @@ pub struct World {
     switch_hosts: Vec<usize>,
     /// For each switch, the tunnel link above it; `None` below a root port.
     switch_above: Vec<Option<usize>>,
-    /// For each tunnel link: its transport.
-    transports: Vec<Transport>,
+    /// For each tunnel link: the transports of its paths.
+    transports: Vec<Vec<Transport>>,
+    /// Number of transports so far.
+    connections: usize,
     streams: Vec<[Stream; 2]>,
     network: Network,
     bulk: Vec<Bulk>,
@@ -217,12 +219,13 @@ impl World {
 
     /// A TLP that waits at a link end although it has credits and the network has room: the link
     /// end, and the bytes of the TLP. After all events of an instant the result is `None`, unless
-    /// the aggregation policy waits.
+    /// the aggregation policy waits. Links with two paths do not count.
     pub fn held_back(&self) -> Option<(Point, usize)> {
         let now = self.kernel.now();
         let waits = |link: usize, end, sender: Option<&Tunnel>| {
             let tunnel = sender.filter(|tunnel| tunnel.is_up())?;
-            let room = self.transports[link].peek_room(now, end, &self.network);
+            let [transport] = &self.transports[link][..] else { return None };
+            let room = transport.peek_room(now, end, &self.network);
             let length = tunnel.queue().next_length()?;
             (HEADER + length <= room).then_some(length)
         };
@@ -321,9 +324,9 @@ impl World {
                 loads.push((format!("{owner} {number} {port} port up"), link.up.load(now)));
             }
         }
-        for (number, transport) in self.transports.iter().enumerate() {
+        for (number, transports) in self.transports.iter().enumerate() {
             for (end, name) in [(End::Host, "down"), (End::Device, "up")] {
-                if let Some(load) = transport.load(end) {
+                if let Some(load) = transports[0].load(end) {
                     loads.push((format!("link {number} network {name}"), load));
                 }
             }
@@ -337,17 +340,26 @@ impl World {
         if self.baseline.is_none() && self.hosts.iter().any(|host| host.software.began.is_some()) {
             self.take_deferred();
             let loads = self.loads().into_iter().map(|(_, load)| load).collect();
-            let tunnels = self.tunnels().map(|(_, carried)| carried).collect();
+            let tunnels = self.tunnels().collect();
             let pushed = (0..self.hosts.len()).map(|host| self.pushed(host)).collect();
             self.baseline = Some(Baseline { at: self.kernel.now(), loads, tunnels, pushed });
         }
     }
 
-    /// Frames and TLPs of every tunnel link and direction.
-    fn tunnels(&self) -> impl Iterator<Item = (String, (u64, u64))> {
+    /// Counts of every tunnel link and direction since the start.
+    fn tunnels(&self) -> impl Iterator<Item = TunnelReport> {
         self.streams.iter().enumerate().flat_map(|(number, pair)| {
-            ["down", "up"].into_iter().zip(pair).map(move |(way, stream)| {
-                (format!("link {number} {way}"), (stream.frames, stream.tlps))
+            let switch = &self.switches[self.device_switches[number]];
+            let host = switch.counters(number - switch.first);
+            let device = self.devices[self.device_numbers[number]].two_paths();
+            let ends = [(host.failovers, device[1]), (device[0], host.copies)];
+            let ways = ["down", "up"].into_iter().zip(pair).zip(ends);
+            ways.map(move |((way, stream), (failovers, copies))| TunnelReport {
+                name: format!("link {number} {way}"),
+                frames: stream.frames,
+                tlps: stream.tlps,
+                failovers,
+                copies,
             })
         })
     }
@@ -362,9 +374,16 @@ impl World {
             let load = load - baseline.loads.get(at).copied().unwrap_or_default();
             LinkReport { name, load, utilisation_ppm: load.utilisation_ppm(now - baseline.at) }
         });
-        let tunnels = self.tunnels().enumerate().map(|(at, (name, (frames, tlps)))| {
-            let before = baseline.tunnels.get(at).copied().unwrap_or_default();
-            TunnelReport { name, frames: frames - before.0, tlps: tlps - before.1 }
+        let none = TunnelReport::default();
+        let tunnels = self.tunnels().enumerate().map(|(at, now)| {
+            let before = baseline.tunnels.get(at).unwrap_or(&none);
+            TunnelReport {
+                frames: now.frames - before.frames,
+                tlps: now.tlps - before.tlps,
+                failovers: now.failovers - before.failovers,
+                copies: now.copies - before.copies,
+                name: now.name,
+            }
         });
         Report {
             digest: self.kernel.digest(),

@@ -13,6 +13,7 @@ use crate::workload::{CompletionMode, SoftwareConfig, Workload};
 use node::push::Mode;
 use switch::aggregate::Policy;
 use wire::Duration;
+use wire::frame::Paths;
 
 /// DMA reads in flight of the drive in the NVMe/TSN paper. This is the only free parameter of the
 /// drive.
@@ -111,8 +112,12 @@ impl Config {
 
     /// The drive of the NVMe/TSN paper behind a tunnel over `transport`.
     pub fn nvme_tsn_tunnel(workload: Workload, transport: TransportConfig) -> Self {
-        let port =
-            PortConfig { transport, link: gen2(SWITCH_PORT, ENDPOINT), drive: drive("970PRO-0") };
+        let port = PortConfig {
+            transport,
+            second: None,
+            link: gen2(SWITCH_PORT, ENDPOINT),
+            drive: drive("970PRO-0"),
+        };
         let switch = SwitchConfig::new(256, vec![port]);
         Self::nvme_tsn(workload, gen2(ROOT_PORT, SWITCH_PORT), Attached::Switch(switch))
     }
@@ -153,6 +158,7 @@ impl SwitchConfig {
             keepalive: Duration::from_ms(100),
             loss_limit: Duration::from_ms(800),
             survive: Duration::from_ms(10_000),
+            paths: Paths::Active,
             max_frame: 32 << 10,
             aggregation: Policy::Adaptive,
             encapsulation: Encapsulation::default(),

@@ -119,12 +119,16 @@ pub struct LinkReport {
 }
 
 /// The load of one direction of a tunnel link while the workloads ran.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TunnelReport {
     /// Name of the direction.
     pub name: String,
-    /// Frames with TLPs.
+    /// Frames with TLPs, copies included.
     pub frames: u64,
     /// TLPs in these frames.
     pub tlps: u64,
+    /// How often the sender's other path took over from a silent or lost one.
+    pub failovers: u64,
+    /// Frames that the receiver dropped because another path had delivered them.
+    pub copies: u64,
 }

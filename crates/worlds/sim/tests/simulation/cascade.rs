@@ -10,7 +10,7 @@ fn cascade(workload: Workload) -> Config {
     let Attached::Switch(lower) = host(workload, ports).attached else { unreachable!("a switch") };
     let mut config = config(vec![upper], NetworkConfig::default());
     let link = switch(&mut config).ports[0].link;
-    let lower = LowerConfig { transport: pipe(), link, switch: lower };
+    let lower = LowerConfig { transport: pipe(), second: None, link, switch: lower };
     switch(&mut config).switches.push(lower);
     config
 }

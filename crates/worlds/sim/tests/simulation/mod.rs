@@ -10,6 +10,7 @@ mod laws;
 mod limits;
 mod moves;
 mod outages;
+mod paths;
 mod plans;
 mod preemption;
 mod processor;

@@ -66,7 +66,7 @@ pub fn drive(number: usize, timing: Timing) -> DriveConfig {
 pub fn host(workload: Workload, ports: Vec<(TransportConfig, DriveConfig)>) -> HostConfig {
     let mut like = Config::nvme_tsn_tunnel(workload, pipe());
     let link = switch(&mut like).ports[0].link;
-    let port = |(transport, drive)| PortConfig { transport, link, drive };
+    let port = |(transport, drive)| PortConfig { transport, second: None, link, drive };
     switch(&mut like).ports = ports.into_iter().map(port).collect();
     like.hosts.remove(0)
 }

@@ -83,11 +83,13 @@ struct Segment {
 
 impl Acks {
     pub fn new(config: &Config) -> Self {
+        // With two paths, the ports of connections are not numbered by link.
+        let single = places::links(config).all(|(_, link)| link.second.is_none());
         let links = places::links(config).map(|(_, link)| match link.transport {
-            TransportConfig::Tcp(tcp) => {
+            TransportConfig::Tcp(tcp) if single => {
                 Some(Link { stations: tcp.stations, port: None, flows: Default::default() })
             }
-            TransportConfig::Raw(_) | TransportConfig::Pipe(_) => None,
+            _ => None,
         });
         let links = links.collect();
         let raw = places::links(config).map(|(_, link)| match link.transport {

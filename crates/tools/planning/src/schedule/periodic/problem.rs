@@ -10,6 +10,7 @@ use sim::ethernet::port::Algorithm;
 use sim::ethernet::traffic::{Pattern, StreamId};
 use sim::ethernet::{bridge, port};
 use sim::network::{CableEnd, Place, TrafficConfig, Wiring};
+use sim::transport::TransportConfig;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Duration;
 
@@ -200,7 +201,8 @@ impl Builder<'_> {
         let streams = streams.filter(|id| !is_scheduled(network.stream(*id)));
         let mut codes: BTreeSet<u8> =
             streams.map(|id| network.stream_tag(id).map_or(0, |tag| tag.pcp & 7)).collect();
-        let tunnels = places::links(config).filter_map(|(_, link)| link.transport.stations());
+        let tunnels = places::links(config).flat_map(|(_, link)| link.transports());
+        let tunnels = tunnels.filter_map(TransportConfig::stations);
         let flows = network.bulk.iter().map(|flow| (flow.stations, flow.priority));
         for (stations, priority) in tunnels.chain(flows) {
             codes.extend(stations.map(|station| code(station, priority)));
