@@ -320,9 +320,8 @@ fn loss_of_either_path_is_reported_and_mended() {
         world.breaks(lost);
         world.pass(300);
         let mut events = world.events();
-        let taken_over = |(_, event): &mut (u64, LinkEvent)| {
-            *event == LinkEvent::FailedOver(0, 1 - lost)
-        };
+        let taken_over =
+            |(_, event): &mut (u64, LinkEvent)| *event == LinkEvent::FailedOver(0, 1 - lost);
         let takes_over = paths == Paths::Active && lost == 0;
         assert_eq!(events.extract_if(.., taken_over).count(), usize::from(takes_over));
         assert!(
@@ -376,9 +375,8 @@ fn busy_silent_path_hands_over_within_60_ms() {
     let [_, device] = world.counters();
     assert_eq!(device.failovers, 1);
     world.pass(900);
-    let lost = world.events().into_iter().find(|(_, event)| {
-        matches!(event, LinkEvent::PathLost(0, 0, _))
-    });
+    let lost =
+        world.events().into_iter().find(|(_, event)| matches!(event, LinkEvent::PathLost(0, 0, _)));
     assert!(lost.is_some_and(|(at, _)| at <= since + 800), "{:?}", world.events());
 }
 

@@ -187,12 +187,13 @@ fn check_transports(
 /// The tunnel settings of one end of a link. Each end has its own instance number, as in live
 /// nodes. Tools match the traces of both ends by these numbers.
 fn settings(config: &SwitchConfig, role: Role, instance: u64) -> tunnel::Settings {
+    let several = config.transports().any(|paths| paths.len() > 1);
     tunnel::Settings {
         max_payload: config.max_payload as u16,
         keepalive: config.keepalive,
         loss_limit: config.loss_limit,
         survive: config.survive,
-        paths: (role == Role::Host).then_some(config.paths),
+        paths: Some(config.paths).filter(|_| role == Role::Host && several),
         max_frame: config.max_frame,
         aggregation: config.aggregation,
         tlp_overhead: config.encapsulation.tlp,
