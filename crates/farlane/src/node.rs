@@ -4,7 +4,7 @@ use crate::gate_args::GateArgs;
 use crate::key_args::KeyArgs;
 use crate::output::{note, wrong_usage};
 use clap::Args;
-use live::net::{Address, Marking, Peer, Protection};
+use live::net::{Address, CarrierListener, Marking, Peer, Protection, ReservedAddress};
 pub use live::random_number as instance;
 use live::{NodeSettings, Report, Waiting};
 use report::Failure;
@@ -123,6 +123,24 @@ pub fn check_links(peers: &[Peer]) {
 /// Resolves the address of a peer: [`Peer::find`].
 pub fn far_side(text: &str, protection: Protection) -> Result<Peer, Failure> {
     Peer::find(text, protection).map_err(no_address)
+}
+
+/// Resolves the addresses of `--listen`: [`listening`]. Ends the process if there are more than two.
+pub fn listening_on(texts: &[String], protection: Protection) -> Result<Vec<Address>, Failure> {
+    let most = switch::tunnel::MAX_PATHS;
+    if texts.len() > most {
+        wrong_usage(format!("--listen has {} addresses: expected at most {most}", texts.len()))
+    }
+    texts.iter().map(|text| listening(text, protection)).collect()
+}
+
+/// Begins to listen on reserved addresses; returns the first listener apart.
+pub fn listeners(
+    reserved: Vec<ReservedAddress>,
+) -> io::Result<(CarrierListener, Vec<CarrierListener>)> {
+    let all = reserved.into_iter().map(ReservedAddress::listen).collect::<io::Result<Vec<_>>>()?;
+    let mut all = all.into_iter();
+    Ok((all.next().expect("--listen has a default"), all.collect()))
 }
 
 /// Resolves an address to listen on: [`Address::to_listen`].

@@ -4,7 +4,7 @@ use super::{Failure, Outcome};
 use crate::fault_args::DriveFaultArgs;
 use crate::key_args::follow;
 use crate::namespace::Namespace;
-use crate::node::{NodeArgs, group_name, instance, listening, print_report};
+use crate::node::{NodeArgs, group_name, instance, listeners, listening_on, print_report};
 use crate::output::warning;
 use crate::sandbox_args::{SandboxArgs, add_backing, add_drive, needs_of};
 use crate::signals::stop_on_signals;
@@ -38,10 +38,10 @@ use wire::trace::NodeRole;
     second Ctrl-C ends it at once. The node prints counters of errors and traffic at\n\
     the end and on SIGUSR1. SIGUSR2 stops a trace; the next one continues it.")]
 pub struct Args {
-    /// Address to listen on: HOST[:PORT], or raw:INTERFACE for raw Ethernet. The default port is
-    /// 61420; port 0 takes any free port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
-    listen: String,
+    /// One or two addresses to listen on: HOST[:PORT] or raw:INTERFACE (raw Ethernet), with a comma
+    /// between two. The default port is 61420; port 0 takes any free port
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_delimiter = ',')]
+    listen: Vec<String>,
     /// Namespace: ram=SIZE[,block=512|4096][,ro] or
     /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro][,use-existing-data][,aio=io_uring|threads][,cache.direct=on|off].
     /// Repeatable
@@ -91,8 +91,8 @@ pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let address = listening(&args.listen, args.node.keys.protection())?;
-    let options = args.node.settings_for([&address])?;
+    let addresses = listening_on(&args.listen, args.node.keys.protection())?;
+    let options = args.node.settings_for(&addresses)?;
     let stop = stop_on_signals()?;
     let mps = usize::from(options.max_payload);
     let settings = nvme::Settings {
@@ -101,8 +101,9 @@ pub fn run(args: &Args) -> Outcome {
     };
     let backing = |one: &Namespace| one.backing(args.use_existing_data);
     let namespaces: Vec<_> = args.namespaces.iter().map(backing).collect();
-    let reserved = ReservedAddress::new(&address, options.links()?)?;
-    let mut needs = needs_of(&options, &args.trace, [&address]);
+    let reserve = |address| ReservedAddress::new(address, options.links()?);
+    let reserved = addresses.iter().map(reserve).collect::<Result<_, _>>()?;
+    let mut needs = needs_of(&options, &args.trace, &addresses);
     namespaces.iter().for_each(|one| add_backing(&mut needs, one));
     args.drive.iter().for_each(|folder| add_drive(&mut needs, folder));
     // Before anything starts threads.
@@ -114,15 +115,19 @@ pub fn run(args: &Args) -> Outcome {
             let opened = NvmeDrive::open(folder, settings, |text| warning(text))?;
             (opened.drive, Some((opened.session, opened.goes_on)))
         }
-        None => (NvmeDrive::over(&namespaces, serial, &address.to_string(), settings)?, None),
+        None => {
+            let place = addresses[0].to_string();
+            (NvmeDrive::over(&namespaces, serial, &place, settings)?, None)
+        }
     };
-    let listener = reserved.listen()?;
+    let (listener, further) = listeners(reserved)?;
     let tunnel = Settings { push: CAPACITY, ..options.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let [of_drive, of_node] = args.faults.split();
     let drive = drive.traced(tracer.clone()).with_faults(of_drive);
-    let mut node = DeviceNode::new(clock, options.poller()?, listener, tunnel, drive)?
+    let node = DeviceNode::new(clock, options.poller()?, listener, tunnel, drive)?;
+    let mut node = (further.into_iter().try_fold(node, DeviceNode::listening_with)?)
         .with(|node| node.in_group(args.group).with_rate_limit(options.limit()))
         .with_faults(of_node);
     if let Some((session, goes_on)) = session {
@@ -132,7 +137,7 @@ pub fn run(args: &Args) -> Outcome {
         node = node.with_session(session, goes_on)?;
     }
     eprintln!("sandbox: {restrictions}");
-    eprintln!("listening on {}", node.address()?);
+    eprintln!("listening on {}", node.addresses()?);
     let control = || {
         args.trace.switch(&tracer, &stop);
         stop.request()

@@ -4,7 +4,7 @@ use super::Outcome;
 use crate::commands::device::print_event;
 use crate::fault_args::NodeFaultArgs;
 use crate::key_args::follow;
-use crate::node::{NodeArgs, check_links, instance, listening, print_report};
+use crate::node::{NodeArgs, check_links, instance, listeners, listening_on, print_report};
 use crate::sandbox_args::{SandboxArgs, needs_of, ports};
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
@@ -22,10 +22,10 @@ use wire::trace::NodeRole;
     node prints counters of errors and traffic at the end and on SIGUSR1. SIGUSR2\n\
     stops a trace; the next one continues it.")]
 pub struct Args {
-    /// Address to listen on for the host: HOST[:PORT], or raw:INTERFACE for raw Ethernet. HOST
-    /// alone means port 61420; port 0 takes any free port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:61421")]
-    listen: String,
+    /// One or two addresses to listen on for the host: HOST[:PORT] or raw:INTERFACE, with a comma
+    /// between two. HOST alone means port 61420; port 0 takes any free port
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:61421", value_delimiter = ',')]
+    listen: Vec<String>,
     /// Device node; repeat for each downstream port, up to 32: HOST[:PORT], with port 61420 by
     /// default, or raw:INTERFACE,MAC
     #[arg(long = "connect", value_name = "ADDRESS", required = true)]
@@ -49,33 +49,34 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let address = listening(&args.listen, args.node.keys.protection())?;
+    let own = listening_on(&args.listen, args.node.keys.protection())?;
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
-    let addresses =
-        || peers.iter().flat_map(Peer::paths).flat_map(Peer::addresses).chain([&address]);
+    let addresses = || peers.iter().flat_map(Peer::paths).flat_map(Peer::addresses).chain(&own);
     let options = args.node.settings_for(addresses())?;
     let stop = stop_on_signals()?;
-    let reserved = ReservedAddress::new(&address, options.links()?)?;
+    let reserve = |address| ReservedAddress::new(address, options.links()?);
+    let reserved = own.iter().map(reserve).collect::<Result<_, _>>()?;
     let mut needs = needs_of(&options, &args.trace, addresses());
     needs.connect = ports(&peers);
     // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
     let _watch = follow(options.credentials.as_ref(), &stop);
-    let listener = reserved.listen()?;
+    let (listener, further) = listeners(reserved)?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;
     let settings = options.tunnel(Role::Device);
     let switch = switch.traced(tracer.clone());
-    let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?
+    let node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?;
+    let mut node = (further.into_iter().try_fold(node, DeviceNode::listening_with)?)
         .with(|node| node.for_switch().with_rate_limit(options.limit()))
         .with_faults(args.faults.faults());
     wait_for_links(&mut node, &stop)?;
     let links = node.attached_mut().links_mut().identities();
     links.iter().for_each(|line| eprintln!("{line}"));
     eprintln!("sandbox: {restrictions}");
-    eprintln!("listening on {}", node.address()?);
+    eprintln!("listening on {}", node.addresses()?);
     let control = || {
         args.trace.switch(&tracer, &stop);
         stop.request()

@@ -66,6 +66,7 @@ impl Setup {
     /// Builds the simulator's configuration.
     pub fn config(&self, workload: Workload) -> Config {
         let port = PortConfig {
+            second: None,
             transport: TransportConfig::Raw(self.carrier()),
             link: link(BRIDGE, ENDPOINT),
             drive: DriveConfig {

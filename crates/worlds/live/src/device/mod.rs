@@ -1,6 +1,7 @@
-//! The I/O around [`node::DeviceNode`]: a listener, its connections, and the I/O of the
+//! The I/O around [`node::DeviceNode`]: listeners, their connections, and the I/O of the
 //! attached function.
 
+mod accept;
 mod event_limits;
 mod named;
 mod session;
@@ -77,12 +78,6 @@ const FACTOR: u64 = 5;
 const BURST: Duration = Duration::from_ms(50);
 /// The shortest pause, because its begin and end cost system calls.
 const PAUSE: Duration = Duration::from_ms(4);
-/// Connections accepted in a turn: half of those that may wait for their Hello, so that each is read
-/// before later ones take its place.
-const MOST_ACCEPTED: usize = 8;
-/// Bytes of a read from a connection other than the host's: a turn that serves strangers stays
-/// short.
-const STRANGER_READ: usize = 2 << 10;
 /// The longest time for which commands continue after a stop.
 const DRAIN: Duration = Duration::from_ms(1_000);
 
@@ -101,11 +96,11 @@ struct Path {
 /// The state machine inside.
 pub type Inner<A> = node::DeviceNode<Tapped<A, Tracer>>;
 
-/// A device node: a listener, its connections, and the attached function.
+/// A device node: listeners, their connections, and the attached function.
 pub struct DeviceNode<A> {
     clock: Clock,
     poller: Poller,
-    listener: CarrierListener,
+    listeners: Vec<CarrierListener>,
     paths: Vec<Path>,
     /// Connections accepted so far.
     accepted: u64,
@@ -115,7 +110,7 @@ pub struct DeviceNode<A> {
     limits: EventLimits,
     /// The work that connections other than the host's may cause.
     budget: Budget,
-    /// Until then neither the listener nor connections other than the host's are watched.
+    /// Until then neither the listeners nor connections other than the host's are watched.
     paused: Option<Instant>,
     tracer: Tracer,
     faults: Faults,
@@ -135,6 +130,32 @@ pub struct DeviceNode<A> {
 
 /// No work is due until this time.
 struct Settled(Option<Instant>);
+
+/// What a connection yielded.
+#[derive(Default)]
+struct Read {
+    /// Whether bytes were received.
+    any: bool,
+    /// Whether the connection has ended.
+    gone: bool,
+}
+
+/// Passes what a connection has received to the node.
+fn read<A: Attached>(
+    now: Instant,
+    id: PathId,
+    carrier: &mut Carrier,
+    node: &mut Inner<A>,
+    tracer: &Tracer,
+) -> Read {
+    let mut any = false;
+    let gone = carrier.receive(now, |bytes| {
+        any = true;
+        node.handle(now, id, Input::Received(bytes));
+        tracer.frames(Tap::UPLINK, || node.poll_report());
+    });
+    Read { any, gone }
+}
 
 impl<A: Attached> DeviceNode<A> {
     /// A node that listens and serves `attached`.
@@ -159,7 +180,7 @@ impl<A: Attached> DeviceNode<A> {
         Ok(Self {
             clock,
             poller,
-            listener,
+            listeners: vec![listener],
             paths: Vec::new(),
             accepted: 0,
             last_host: None,
@@ -204,14 +225,6 @@ impl<A: Attached> DeviceNode<A> {
     pub fn with(mut self, change: impl FnOnce(Inner<A>) -> Inner<A>) -> Self {
         self.node = change(self.node);
         self
-    }
-
-    /// The address on which the node listens.
-    ///
-    /// # Errors
-    /// As `getsockname(2)`.
-    pub fn address(&self) -> io::Result<Address> {
-        self.listener.address()
     }
 
     /// The attached function.
@@ -308,7 +321,8 @@ impl<A: Attached> DeviceNode<A> {
         lines.extend(self.node.function().inner.report());
         lines.push(("push".to_owned(), self.node.store().counters().to_string()));
         lines.push(("connections".to_owned(), self.limits.report(self.node.without_hello())));
-        lines.extend(self.listener.gate().map(|gate| ("gate".to_owned(), gate.report())));
+        let gates = self.listeners.iter().filter_map(CarrierListener::gate);
+        lines.extend(gates.map(|gate| ("gate".to_owned(), gate.report())));
         lines
     }
 
@@ -413,37 +427,6 @@ impl<A: Attached> DeviceNode<A> {
         Ok((moved, wire::earliest([until, self.tracer.tick(now, !moved)])))
     }
 
-    fn accept(&mut self, now: Instant, emit: &mut impl FnMut(DeviceEvent)) -> io::Result<bool> {
-        if !self.poller.take_ready(&self.listener) {
-            return Ok(false);
-        }
-        let (mut moved, mut start) = (false, self.clock.now());
-        for _ in 0..MOST_ACCEPTED {
-            let left = self.budget.is_left(now);
-            let Some(mut carrier) = left.then(|| self.listener.accept(now)).flatten() else {
-                break;
-            };
-            carrier.limit_reads(Some(STRANGER_READ));
-            self.poller.add(&carrier, false)?;
-            let id = PathId(self.accepted);
-            self.accepted += 1;
-            let signals_close = carrier.signals_close();
-            if carrier.identity().is_some() {
-                emit(DeviceEvent::Authenticated(carrier.remote()));
-            }
-            let (rights, peer) = (carrier.rights(), carrier.identity().map(|id| id.name.clone()));
-            self.node.handle(now, id, Input::Accepted { signals_close, rights, peer });
-            self.paths.push(Path { id, carrier, fresh: true, room: 0, watched: false });
-            let end = self.clock.now();
-            self.budget.charge((end - start).as_ns() * FACTOR);
-            (moved, start) = (true, end);
-        }
-        while let Some((peer, why)) = self.listener.refusal() {
-            emit(DeviceEvent::TurnedAway(peer.into(), Cause::Refused(why)));
-        }
-        Ok(moved)
-    }
-
     /// Reads from the ready connections; sets `moved` if there was input. Returns whether the room
     /// of a connection changed.
     fn receive(&mut self, now: Instant, moved: &mut bool) -> bool {
@@ -455,12 +438,9 @@ impl<A: Attached> DeviceNode<A> {
             let may_read = !is_limited || budget.is_left(now);
             let ready = may_read && self.poller.take_ready(&*carrier) | std::mem::take(fresh);
             let start = (ready && is_limited).then(|| self.clock.now());
-            let mut gone = ready
-                && carrier.receive(now, |bytes| {
-                    *moved = true;
-                    node.handle(now, *id, Input::Received(bytes));
-                    tracer.frames(Tap::UPLINK, || node.poll_report());
-                });
+            let read = if ready { read(now, *id, carrier, node, tracer) } else { Read::default() };
+            let mut gone = read.gone;
+            *moved |= read.any;
             if let Some(start) = start {
                 budget.charge((self.clock.now() - start).as_ns() * FACTOR);
             }
@@ -569,7 +549,7 @@ impl<A: Attached> DeviceNode<A> {
         let sent = carrier.send(now, bytes);
         if sent.is_err() {
             // What arrived before says more than the error, such as a Goodbye.
-            carrier.receive(now, |bytes| self.node.handle(now, path, Input::Received(bytes)));
+            read(now, path, carrier, &mut self.node, &self.tracer);
         }
         let input = room_after(now, carrier, sent);
         if let Input::Room(bytes) = input {
@@ -584,7 +564,7 @@ impl<A: Attached> DeviceNode<A> {
         index.expect("the node names open paths only")
     }
 
-    /// Stops watching the listener and connections other than the host's once their budget is used
+    /// Stops watching the listeners and connections other than the host's once their budget is used
     /// up: epoll would report them again at once.
     fn pause(&mut self, now: Instant) {
         if self.paused.is_some() || self.budget.is_left(now) {
@@ -592,7 +572,7 @@ impl<A: Attached> DeviceNode<A> {
         }
         self.paused = Some(self.budget.resumes() + PAUSE);
         self.settled = None;
-        self.poller.remove(&self.listener);
+        self.listeners.iter().for_each(|listener| self.poller.remove(listener));
         for path in self.paths.iter().filter(|path| !self.node.carries(path.id)) {
             self.poller.remove(&path.carrier);
         }
@@ -604,7 +584,9 @@ impl<A: Attached> DeviceNode<A> {
             return Ok(());
         }
         self.paused = None;
-        self.poller.add_without_spin(&self.listener)?;
+        for listener in &self.listeners {
+            self.poller.add_without_spin(listener)?;
+        }
         for path in self.paths.iter_mut().filter(|path| !self.node.carries(path.id)) {
             path.watched = false;
             self.poller.add(&path.carrier, false)?;
