@@ -11,7 +11,7 @@ use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
 use crate::links::room_after;
-use crate::net::{Address, Carrier, CarrierListener, Remote};
+use crate::net::{Carrier, CarrierListener, Remote};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::{Control, Waiting};
