@@ -20,6 +20,7 @@ mod media;
 mod mistakes;
 mod nodes;
 mod outputs;
+mod paths;
 mod peers;
 mod phases;
 mod points;
