@@ -1,13 +1,15 @@
-//! The listeners of a device node.
+//! The listeners of a device node, and what its connections yield.
 
-use super::{DeviceEvent, DeviceNode, FACTOR, Path};
+use super::{DeviceEvent, DeviceNode, FACTOR, Inner, Path};
 use crate::attached::Attached;
-use crate::net::{Address, CarrierListener};
+use crate::net::{Address, Carrier, CarrierListener};
+use crate::trace::Tracer;
 use node::PathId;
 use node::path::Input;
 use std::io;
 use switch::tunnel::Cause;
 use wire::Instant;
+use wire::trace::Tap;
 
 /// Connections accepted in a turn: half of those that may wait for their Hello, so that each is read
 /// before later ones take its place.
@@ -15,6 +17,32 @@ const MOST_ACCEPTED: usize = 8;
 /// Bytes of a read from a connection other than the host's: a turn that serves strangers stays
 /// short.
 const STRANGER_READ: usize = 2 << 10;
+/// What a connection yielded.
+#[derive(Default)]
+pub(super) struct Read {
+    /// Whether bytes were received.
+    pub any: bool,
+    /// Whether the connection has ended.
+    pub gone: bool,
+}
+
+/// Passes what a connection has received to the node.
+pub(super) fn read<A: Attached>(
+    now: Instant,
+    id: PathId,
+    carrier: &mut Carrier,
+    node: &mut Inner<A>,
+    tracer: &Tracer,
+) -> Read {
+    let mut any = false;
+    let gone = carrier.receive(now, |bytes| {
+        any = true;
+        node.handle(now, id, Input::Received(bytes));
+        tracer.frames(Tap::UPLINK, || node.poll_report());
+    });
+    Read { any, gone }
+}
+
 impl<A: Attached> DeviceNode<A> {
     /// Also listens with `listener`, such as on another interface.
     ///

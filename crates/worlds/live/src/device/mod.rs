@@ -15,6 +15,7 @@ use crate::net::{Carrier, CarrierListener, Remote};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use crate::{Control, Waiting};
+use accept::{Read, read};
 use bytes::Bytes;
 use event_limits::EventLimits;
 use node::PathId;
@@ -130,32 +131,6 @@ pub struct DeviceNode<A> {
 
 /// No work is due until this time.
 struct Settled(Option<Instant>);
-
-/// What a connection yielded.
-#[derive(Default)]
-struct Read {
-    /// Whether bytes were received.
-    any: bool,
-    /// Whether the connection has ended.
-    gone: bool,
-}
-
-/// Passes what a connection has received to the node.
-fn read<A: Attached>(
-    now: Instant,
-    id: PathId,
-    carrier: &mut Carrier,
-    node: &mut Inner<A>,
-    tracer: &Tracer,
-) -> Read {
-    let mut any = false;
-    let gone = carrier.receive(now, |bytes| {
-        any = true;
-        node.handle(now, id, Input::Received(bytes));
-        tracer.frames(Tap::UPLINK, || node.poll_report());
-    });
-    Read { any, gone }
-}
 
 impl<A: Attached> DeviceNode<A> {
     /// A node that listens and serves `attached`.
