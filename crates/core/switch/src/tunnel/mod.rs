@@ -337,7 +337,15 @@ impl Tunnel {
         }
         self.session.check_stuck(now);
         if self.session.stuck_at().is_some_and(|at| now >= at) {
-            return self.close(Cause::Stuck);
+            if !self.session.waits_for_network() {
+                return self.close(Cause::Stuck);
+            }
+            for path in 0..MAX_PATHS {
+                if self.paths[path].is_up() && self.session.is_sent_by(path) {
+                    self.fail(now, path, Cause::Lost);
+                }
+            }
+            return;
         }
         self.check_active(now);
         for path in 0..MAX_PATHS {
@@ -535,6 +543,12 @@ impl Tunnel {
     /// Counters over all connections.
     pub fn counters(&self) -> Counters {
         self.account.counters
+    }
+
+    /// Bytes of sent frames that are kept until the far side acknowledges them, and whether no TLPs
+    /// leave before.
+    pub fn kept(&self) -> (usize, bool) {
+        (self.session.kept(), self.session.is_full())
     }
 
     /// The aggregation queue of TLPs to send.

@@ -7,8 +7,6 @@ use std::collections::VecDeque;
 use wire::frame::Control;
 use wire::tlp::TraceId;
 
-/// The maximum number of bytes that are kept, frame headers included. Beyond, no TLPs leave.
-const MAX_BYTES: usize = 4 << 20;
 /// The maximum number of frames that are kept.
 const MAX_FRAMES: usize = 1 << 14;
 
@@ -40,9 +38,15 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Whether no further frame of TLPs may be sent before an acknowledgement.
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes >= MAX_BYTES || self.kept.len() >= MAX_FRAMES
+    /// Whether no further frame of TLPs may be sent before an acknowledgement, if up to `most` bytes
+    /// are kept.
+    pub(super) fn is_full(&self, most: usize) -> bool {
+        self.bytes >= most || self.kept.len() >= MAX_FRAMES
+    }
+
+    /// Bytes that are kept, frame headers included.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Keeps what was sent now on `path`, after everything that was kept.

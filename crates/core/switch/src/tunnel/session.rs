@@ -20,9 +20,8 @@ use wire::{Duration, Instant};
 
 /// Number of received frames after which an acknowledgement is sent.
 const ACKNOWLEDGE_AFTER: u32 = 64;
-/// Number of received bytes after which an acknowledgement is sent: an eighth of what the far side
-/// can keep.
-const ACKNOWLEDGE_BYTES: usize = 512 << 10;
+/// The share of the bytes that the far side can keep after which an acknowledgement is sent.
+const ACKNOWLEDGE_SHARE: usize = 8;
 /// How much longer a device keeps a session than its host: it may notice the loss earlier.
 pub(super) const DEVICE_WAITS: Duration = Duration::from_ms(2_000);
 
@@ -403,7 +402,7 @@ impl Session {
         if let Some(limits) = self.receiver.update(self.settings.max_payload) {
             self.replace_control(Control::Credits(limits));
         } else if (self.unacknowledged_frames >= ACKNOWLEDGE_AFTER
-            || self.unacknowledged_bytes >= ACKNOWLEDGE_BYTES)
+            || self.unacknowledged_bytes >= self.settings.keep / ACKNOWLEDGE_SHARE)
             && !self.queue.has_sendable()
             && self.control.is_empty()
             && no_control
@@ -456,7 +455,7 @@ impl Session {
             }
         });
         // TLPs must not overtake a reset.
-        if !all || frames.is_complete() || self.replay.is_full() {
+        if !all || frames.is_complete() || self.is_full() {
             return None;
         }
         let room = frames.tlp_room(self.settings.max_frame);
@@ -479,6 +478,16 @@ impl Session {
         self.replay.keep(path, Kept::Frame { sequence, payload, trace_ids });
     }
 
+    /// Whether no TLPs leave before an acknowledgement.
+    pub(super) fn is_full(&self) -> bool {
+        self.replay.is_full(self.settings.keep)
+    }
+
+    /// Bytes of sent frames that are kept.
+    pub(super) fn kept(&self) -> usize {
+        self.replay.bytes()
+    }
+
     /// Records that the last sent frames acknowledge all received frames.
     pub(super) fn transmitted(&mut self) {
         (self.unacknowledged_frames, self.unacknowledged_bytes) = (0, 0);
@@ -486,7 +495,7 @@ impl Session {
 
     /// The time at which TLPs that wait for aggregation leave, if the path takes `room` bytes.
     pub(super) fn departs_at(&mut self, now: Instant, room: usize) -> Option<Instant> {
-        if self.replay.is_full() {
+        if self.is_full() {
             return None;
         }
         match self.queue.departure(now, super::frames::tlp_room(room, self.settings.max_frame)) {
@@ -501,6 +510,12 @@ impl Session {
     pub(super) fn check_stuck(&mut self, now: Instant) {
         let waits = self.settings.role == Role::Host && self.queue.has_posted_or_completions();
         self.stuck = if waits { self.stuck.or(Some(now)) } else { None };
+    }
+
+    /// Whether TLPs wait for the network, and the session survives another connection. A far side
+    /// that is stuck acknowledges everything that it has received.
+    pub(super) fn waits_for_network(&self) -> bool {
+        self.survives.is_some() && (!self.replay.is_empty() || self.queue.has_sendable())
     }
 
     /// The time from which the far side counts as stuck; `None` if no posted TLP or completion

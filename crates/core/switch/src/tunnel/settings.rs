@@ -18,6 +18,9 @@ pub struct Settings {
     /// How long the session survives without a connection, in whole milliseconds. With 0, or if the
     /// far side does not survive, the session ends with its connection.
     pub survive: Duration,
+    /// The most bytes of sent frames that are kept until the far side acknowledges them; beyond, no
+    /// TLPs leave. Both ends have the same value.
+    pub keep: usize,
     /// How a host uses several paths at the same time; `None`: it has one path. A device follows.
     pub paths: Option<Paths>,
     /// A random number of this process, which the host shares only with its device: the name of
@@ -44,7 +47,7 @@ pub struct Settings {
 
 impl Settings {
     /// Defaults: a receive buffer of 1024 TLPs and 1 MiB per class, keepalives every 100 ms, a loss
-    /// limit of 800 ms, and no survival.
+    /// limit of 800 ms, no survival, and 4 MiB of kept frames.
     pub fn new(role: Role, instance: u64) -> Self {
         let bulk = Grant { headers: 1024, data: (1 << 20) / 16 };
         Self {
@@ -53,6 +56,7 @@ impl Settings {
             instance,
             window: [bulk, Grant { headers: 1024, data: 1024 }, bulk],
             survive: Duration::ZERO,
+            keep: 4 << 20,
             paths: None,
             secret: u128::from(instance) << 32,
             keepalive: Duration::from_ms(100),

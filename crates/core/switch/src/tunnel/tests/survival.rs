@@ -360,3 +360,23 @@ fn resets_without_tlps_keep_no_memory() {
 fn framed_acknowledging(kind: Kind, acknowledged: u32) -> Bytes {
     Bytes::copy_from_slice(&Header { length: 0, kind, sequence: 0, acknowledged }.encode())
 }
+
+/// The far side is alive, and the network takes nothing to it.
+#[test]
+fn cut_of_one_direction_interrupts_the_session() {
+    let mut wire = Wire::new(surviving());
+    wire.settle();
+    wire.push(0, 64);
+    for _ in 0..20 {
+        wire.link.now += Duration::from_ms(50);
+        wire.carry(0, 0, 0);
+        wire.carry(1, 100_000, usize::MAX);
+    }
+    let is_lost = |output: &Output| matches!(output, Output::PathLost(0, Cause::Lost));
+    assert_eq!(wire.link.outputs[0].iter().filter(|output| is_lost(output)).count(), 1);
+    assert!(wire.link.ends[0].is_interrupted());
+    wire.open[0] = false;
+    wire.settle();
+    assert_eq!(wire.due, <[VecDeque<u32>; 2]>::default());
+    assert_eq!(wire.link.ends[0].counters().connections, 1);
+}
