@@ -31,8 +31,8 @@ mod trace_args;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
-    Ended, bench, calibrate, compare, demo, device, drive, host, io, key, latency, live, move_to,
-    ping, reproduce, sim, switch, trace, tsn, work,
+    Ended, bench, calibrate, campaign, compare, demo, device, drive, host, io, key, latency, live,
+    move_to, ping, reproduce, sim, switch, trace, tsn, work,
 };
 use std::process::ExitCode;
 
@@ -75,6 +75,7 @@ enum Command {
     Live(live::Args),
     Compare(compare::Args),
     Calibrate(calibrate::Args),
+    Campaign(campaign::Args),
     Trace(trace::Args),
     Tsn(tsn::Args),
     Reproduce(reproduce::Args),
@@ -124,6 +125,7 @@ fn program() -> ExitCode {
         Command::Live(args) => live::run(&args).map(ended),
         Command::Compare(args) => compare::run(&args).map(ended),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Campaign(args) => campaign::run(&args).map(ended),
         Command::Tsn(args) => tsn::run(&args).map(ended),
         Command::Trace(args) => trace::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),

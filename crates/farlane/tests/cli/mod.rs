@@ -1,6 +1,7 @@
 //! The command line: exit status, one line per error, output for machines.
 
 mod bench;
+mod campaign;
 mod demo;
 mod disks;
 pub mod drive;

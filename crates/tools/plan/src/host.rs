@@ -238,7 +238,7 @@ impl HostBuilder<'_> {
         let mut switch = SwitchConfig::new(mps, ports);
         switch.aggregation = self.host_or_root(host, "aggregation").unwrap_or_default();
         switch.rate_limit = self.host_or_root(host, "rate_limit");
-        set_fields!(switch, link, keepalive loss_limit survive max_frame);
+        set_fields!(switch, link, keepalive loss_limit survive keep max_frame);
         if link.text("paths") == Some("both") {
             switch.paths = Paths::Both;
         }

@@ -12,6 +12,7 @@
 //! - `recorded`: recorded traffic
 //! - `recording`: a recorded trace as a list of operations
 //! - `network`: stations, bridges, cables, background traffic, outages
+//! - `cable`: cables and their faults
 //! - `traffic`: `[traffic.NAME]`
 //! - `intervals`: when a stream sends
 //! - `paths`: paths of streams
@@ -37,6 +38,7 @@
 //! - `requirements`: deadlines and permitted losses
 //! - `remarks`: remarks on a plan before the run
 //! - `writer`: plans of configurations
+//! - [`campaign`]: random plans with faults, and the laws that they keep
 //! - [`run`]: runs, phases, sweeps and their document
 //! - [`simulate`]: observers of a simulation: traces, captures, limits, ports
 //!
@@ -69,7 +71,9 @@
 //! ```
 
 mod attached;
+mod cable;
 mod calibration;
+pub mod campaign;
 mod check;
 mod clocks;
 mod distance;
@@ -310,6 +314,7 @@ impl Plan {
             network: network.config.clone(),
             outages: network.outages.clone(),
             moves: owners.moves()?,
+            disturbances: [network.disturbances.clone(), owners.drive_resets()].concat(),
             runtime: root.get("runtime"),
         };
         let config = hop::merge(config, root, owners)?;

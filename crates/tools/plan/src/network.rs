@@ -1,5 +1,6 @@
 //! Stations, bridges, cables, background traffic and outages.
 
+use super::cable::{NamedCable, named_cable};
 use super::clocks;
 use super::filters::Filters;
 use super::owners::{Owners, copies};
@@ -15,17 +16,15 @@ use super::units::{Form as _, MacText, OpenSpan};
 use super::workload::any;
 use keys::{KeyError, Kind, Mistakes, Names, Origin, Section, all, both, set_fields};
 use sim::Config;
-use sim::ethernet::cable::Faults;
 use sim::ethernet::nic::{MAX_PORTS, Tagging};
-use sim::ethernet::port::{Algorithm, RateStep};
+use sim::ethernet::port::Algorithm;
 use sim::ethernet::{Rate, bridge};
 use sim::network::{
     BridgeConfig, BridgeOutage, CableConfig, CableEnd, Groups, MAX_CABLES, MAX_STATIONS,
     NetworkConfig, StationConfig, mac,
 };
 use sim::processor::ProcessorConfig;
-use sim::world::Outage;
-use stats::random::Probability;
+use sim::world::{Disturbance, DisturbanceKind, Outage};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Instant};
 
@@ -48,22 +47,14 @@ pub struct Layout {
     pub seconds: BTreeMap<usize, (usize, Origin)>,
     /// Times at which nodes have no power.
     pub outages: Vec<Outage>,
+    /// Other events that disturb nodes.
+    pub disturbances: Vec<Disturbance>,
     /// Streams in the order of the plan.
     pub streams: Vec<Stream>,
     /// Names of the flows over TCP.
     pub flows: Vec<String>,
     /// Names of the streams that nodes identify.
     pub identified: Vec<String>,
-}
-
-/// A cable between two names, before its ports are assigned.
-struct NamedCable {
-    ends: [usize; 2],
-    rate: Rate,
-    /// Bytes that MACsec adds to a frame.
-    security: u8,
-    config: CableConfig,
-    origin: Origin,
 }
 
 impl Layout {
@@ -136,6 +127,7 @@ impl Layout {
             }
             let outage = |((from, until), _)| Outage { station: number, from, until };
             layout.outages.extend(spans.map(outage));
+            layout.disturb(number, section);
             layout.places.push(section.place("schedule"));
             layout.config.stations.push(station);
         }
@@ -190,6 +182,19 @@ impl Layout {
             }
         }
         Ok(())
+    }
+
+    /// Reads the disturbances of a station.
+    fn disturb(&mut self, station: usize, section: &Section) {
+        let stalls = section.parsed_list("stalls", <(Instant, Instant)>::parse).into_iter();
+        let stall = |((at, until), _)| Disturbance {
+            at,
+            kind: DisturbanceKind::Stall(station, until - at),
+        };
+        let stalls = stalls.filter(|_| has_processor(section)).map(stall);
+        let resets = section.parsed_list("connection_resets", Instant::parse).into_iter();
+        let reset = |(at, _)| Disturbance { at, kind: DisturbanceKind::ConnectionReset(station) };
+        self.disturbances.extend(stalls.chain(resets.map(reset)));
     }
 
     /// The stations with their tables, and whether they are TSN cores.
@@ -459,39 +464,6 @@ fn check_verified(ports: &[Section; 2], names: [&str; 2]) -> Result<(), KeyError
     }
     Ok(())
 }
-
-fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyError> {
-    let cuts = section.parsed_list("cuts", OpenSpan::parse).into_iter();
-    let cuts = cuts.map(|((from, until), _)| (from, until.unwrap_or(Instant::MAX))).collect();
-    // The seeds are set later together with all other seeds.
-    let share = |key| section.parsed(key, Probability::parse).unwrap_or_default();
-    let [loss, corruption, delay] = ["loss", "corruption", "delay"].map(share);
-    let mut faults = Faults { cuts, loss, corruption, delay, ..Faults::default() };
-    set_fields!(faults, section, delay_up_to);
-    let steps = section.parsed_list("rate_steps", RateStep::parse);
-    if let Some(pair) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
-        return Err(pair[1].1.fail("rate_steps: expected each step later than the one before"));
-    }
-    let [a, b] = ends.map(CableEnd::station);
-    let propagation = section.get("propagation").unwrap_or(Duration::from_ns(10));
-    let mut config = CableConfig::new(a, b, propagation);
-    config.faults = [faults.clone(), faults];
-    config.rate_steps = steps.into_iter().map(|(step, _)| step).collect();
-    let rate = section.parsed("rate", Rate::parse).unwrap_or(Rate::G1);
-    let security = match section.text("macsec") {
-        Some("on") => SECTAG + SCI + ICV,
-        Some("no-sci") => SECTAG + ICV,
-        _ => 0,
-    };
-    Ok(NamedCable { ends, rate, security, config, origin: section.origin.clone() })
-}
-
-/// Bytes of MACsec's SecTAG with its EtherType (IEEE 802.1AE-2018, 9.3).
-const SECTAG: u8 = 8;
-/// Bytes of an SCI in the SecTAG (9.9).
-const SCI: u8 = 8;
-/// Bytes of the ICV of GCM-AES (14.5).
-const ICV: u8 = 16;
 
 /// Frames that the kernel takes from a live node.
 const STREAM_RING: usize = 1024;

@@ -3,10 +3,11 @@
 use super::attached;
 use super::section::{Defaults, check_used};
 use super::tables::{RAW, TUNNEL};
+use super::units::Form as _;
 use keys::allowed::Key;
 use keys::{KeyError, Mistakes, Names, Origin, Section, all, both};
 use sim::drive::DriveConfig;
-use sim::world::{HostConfig, MAX_HOSTS, MAX_LINKS, Move};
+use sim::world::{Disturbance, DisturbanceKind, HostConfig, MAX_HOSTS, MAX_LINKS, Move};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
@@ -274,6 +275,17 @@ impl<'a> Owners<'a> {
             Ok(Move { at: planned.at, from, to })
         };
         self.moves.iter().map(place).collect()
+    }
+
+    /// Returns the times at which drivers reset their drives.
+    pub fn drive_resets(&self) -> Vec<Disturbance> {
+        let hosts = self.hosts.iter().enumerate();
+        let resets = hosts.flat_map(|(number, host)| {
+            let times = host.section.parsed_list("drive_resets", Instant::parse);
+            times.into_iter().map(move |(at, _)| (number, at))
+        });
+        let reset = |(host, at)| Disturbance { at, kind: DisturbanceKind::DriveReset(host) };
+        resets.map(reset).collect()
     }
 
     /// Returns the host and the port of a drive that has no copies.

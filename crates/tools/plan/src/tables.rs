@@ -149,6 +149,7 @@ const EVERY_HOST: &[Key] = &[
     key("polling", Time(INTERVAL)),
     key("deadline", Time(SPAN)),
     with(TUNNEL, "reserve", Rate(1, MOST_RATE)),
+    key("drive_resets", List(&Form(Instant::check))),
 ];
 
 const HOSTS: Table = &[
@@ -194,6 +195,7 @@ const LINK: Table = &[
         with(TUNNEL, "loss_limit", Time(SILENCE)),
         with(TUNNEL, "survive", Time(SURVIVAL)),
         with(TUNNEL, "paths", Word(&["active", "both"])),
+        with(TUNNEL, "keep", Bytes(1 << 10, 1 << 30)),
         with(TUNNEL, "max_frame", SIZE),
     ],
 ];
@@ -205,7 +207,10 @@ const WIRE: &[Key] = &[
     key("corruption", SHARE),
     key("macsec", Word(&["off", "on", "no-sci"])),
     key("delay", SHARE),
+    key("reordering", SHARE),
     key("delay_up_to", Time(SHORT)),
+    key("duplication", SHARE),
+    key("during", List(&Form(<(Instant, Instant)>::check))),
     key("cuts", List(&Form(<(Instant, Option<Instant>)>::check))),
     key("rate_steps", List(&Form(RateStep::check))),
 ];
@@ -226,10 +231,12 @@ const INTERFACE: &[Key] = &[
     key("wake_time", Time(SHORT)),
     with(TUNNEL, "tlp_time", Time(SHORT)),
     with(TUNNEL, "packet_time", Time(SHORT)),
+    key("stalls", List(&Form(<(Instant, Instant)>::check))),
+    key("connection_resets", List(&Form(Instant::check))),
 ];
 /// Keys of interfaces that need a processor.
-pub const PROCESSOR: [&str; 5] =
-    ["copy_rate", "frame_time", "wake_time", "tlp_time", "packet_time"];
+pub const PROCESSOR: [&str; 6] =
+    ["copy_rate", "frame_time", "wake_time", "tlp_time", "packet_time", "stalls"];
 /// Keys of every port. An interface has one port; a bridge has values for all its ports and for
 /// each one.
 const PORT: &[Key] = &[
@@ -299,7 +306,14 @@ const NODE: Table = &[
     ],
 ];
 
-const CABLE: Table = &[&[key("a", Text), key("b", Text)], WIRE];
+const CABLE: Table = &[&[key("a", Text), key("b", Text)], WIRE, CUTS_ONE_WAY];
+
+/// Keys of cuts of one direction: to the end a, or to the end b.
+pub const ONE_WAY: [&str; 2] = ["cuts_to_a", "cuts_to_b"];
+const CUTS_ONE_WAY: &[Key] = &[
+    key(ONE_WAY[0], List(&Form(<(Instant, Option<Instant>)>::check))),
+    key(ONE_WAY[1], List(&Form(<(Instant, Option<Instant>)>::check))),
+];
 
 const BRIDGE: Table = &[
     &[

@@ -209,6 +209,13 @@ fn moment(text: &str) -> Option<Instant> {
 /// Start and end of an interval; without an end it is permanent.
 pub type OpenSpan = (Instant, Option<Instant>);
 
+/// A time since the start: `10ms`.
+impl Form for Instant {
+    fn parse(text: &str) -> Parsed<Self> {
+        moment(text).ok_or("a time up to 1000000s such as 10ms")
+    }
+}
+
 /// An interval: `10ms..12ms`.
 impl Form for (Instant, Instant) {
     fn parse(text: &str) -> Parsed<Self> {

@@ -28,6 +28,10 @@ pub fn refusal(plan: &Planned) -> Option<String> {
             return Some(format!("host {name} replays a recording, which only the simulator does"));
         }
     }
+    if !config.disturbances.is_empty() {
+        let keys = "stalls, connection_resets or drive_resets";
+        return Some(format!("it has {keys}, which only the simulator has"));
+    }
     if !config.moves.is_empty() {
         return Some("it moves drives between hosts, which only the simulator does".into());
     }
@@ -116,6 +120,8 @@ fn cables(plan: &Planned, all: &mut Vec<String>) {
             (has(|faults| faults.loss != Probability::NEVER), "loss"),
             (has(|faults| faults.corruption != Probability::NEVER), "corruption"),
             (has(|faults| faults.delay != Probability::NEVER), "delay"),
+            (has(|faults| faults.reordering != Probability::NEVER), "reordering"),
+            (has(|faults| faults.duplication != Probability::NEVER), "duplication"),
             (cable.propagation >= LONG, "propagation"),
             (!cable.rate_steps.is_empty(), "rate_steps"),
         ];

@@ -70,6 +70,7 @@ fn host(result: &HostResult) -> HostReport {
         bytes: tally.bytes,
         drive_bytes: tally.drive_bytes.clone(),
         verified: tally.verified,
+        spurious: tally.spurious,
         mismatches: tally.mismatches,
         failures: tally.failures,
         pushed: *pushed,

@@ -113,7 +113,11 @@ impl Jobs {
             // The drive was lost after the signal.
             return;
         }
-        let done = self.drives[drive].borrow_mut().reap(queue);
+        let mut driver = self.drives[drive].borrow_mut();
+        let before = driver.spurious_completions();
+        let done = driver.reap(queue);
+        self.tally.spurious += driver.spurious_completions() - before;
+        drop(driver);
         for done in done {
             let owner = self.queues[drive][queue].owners[usize::from(done.id.get())].take();
             let (number, slot) = owner.expect("it was submitted");

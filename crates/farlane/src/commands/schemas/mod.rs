@@ -105,6 +105,7 @@ fn documents() -> Vec<Documented> {
             "bench-congestion",
             "`farlane bench congestion --json`",
         ),
+        document::<plan::campaign::CampaignReport>("campaign", "`farlane campaign --json`"),
         document::<rig::CompareDocument>("compare", "`farlane compare --json`"),
         noted::<papers::Reproduction<papers::nvme_tsn::NvmeTsnResults, papers::Figure>>(
             "reproduce-nvme-tsn",

@@ -11,7 +11,7 @@ mod part_file;
 mod parts;
 pub mod phases;
 pub mod points;
-mod pool;
+pub(crate) mod pool;
 mod rows;
 mod search;
 mod simulate;

@@ -51,30 +51,50 @@ pub fn run_each<P: Borrow<Planned> + Sync>(
     let mut done: Vec<Option<Result<SimReport, Failed>>> = vec![None; plans.len()];
     let Extras { requested, tables, first, contention, one_by_one } = *extras;
     let is_stopped = watch.is_stopped;
-    let next = AtomicUsize::new(0);
-    let cores = match one_by_one {
-        true => 1,
-        false => std::thread::available_parallelism().map_or(1, usize::from),
-    };
+    let threads = if one_by_one { 1 } else { usize::MAX };
     let paces: Vec<Arc<RunProgress>> = plans.iter().map(|_| Arc::default()).collect();
     let commands: Option<u64> = plans.iter().map(|plan| expected(plan.borrow())).sum();
+    let work = |at: usize| {
+        if at > 0 && is_stopped() {
+            return None;
+        }
+        let plan = plans[at].borrow();
+        let requested = requested.filter(|_| at == 0);
+        let part = tables.map(|tables| tables.begin(first + at));
+        let observed = (requested, contention);
+        let result = simulate_plan(name, plan, &paces[at], observed, part, is_stopped);
+        Some(result.map(|results| SimReport::new(name, plan, &results)))
+    };
+    in_parallel(threads, plans.len(), &work, |finished| {
+        if let Some((at, document)) = finished {
+            done[at] = Some(document);
+        }
+        // Also after each of many short simulations.
+        (watch.progress)(Some(&state(&paces, commands, &done)));
+    });
+    (watch.progress)(None);
+    done
+}
+
+/// Does `count` pieces of work on up to `threads` processors, until one returns `None`. Calls
+/// `finished` for each result, and every 100 ms.
+pub fn in_parallel<T: Send>(
+    threads: usize,
+    count: usize,
+    work: &(dyn Fn(usize) -> Option<T> + Sync),
+    mut finished: impl FnMut(Option<(usize, T)>),
+) {
+    let next = AtomicUsize::new(0);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         let (send, receive) = channel();
-        for _ in 0..cores.min(plans.len()) {
-            let (send, next, paces) = (send.clone(), &next, &paces);
+        for _ in 0..cores.min(threads).min(count) {
+            let (send, next) = (send.clone(), &next);
             scope.spawn(move || {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(plan) = plans.get(at).filter(|_| at == 0 || !is_stopped()) else {
-                        break;
-                    };
-                    let plan = plan.borrow();
-                    let requested = requested.filter(|_| at == 0);
-                    let part = tables.map(|tables| tables.begin(first + at));
-                    let observed = (requested, contention);
-                    let result = simulate_plan(name, plan, &paces[at], observed, part, is_stopped);
-                    let document = result.map(|results| SimReport::new(name, plan, &results));
-                    if send.send((at, document)).is_err() {
+                    let Some(result) = (at < count).then(|| work(at)).flatten() else { break };
+                    if send.send((at, result)).is_err() {
                         break;
                     }
                 }
@@ -83,16 +103,12 @@ pub fn run_each<P: Borrow<Planned> + Sync>(
         drop(send);
         loop {
             match receive.recv_timeout(Duration::from_millis(100)) {
-                Ok((at, document)) => done[at] = Some(document),
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(result) => finished(Some(result)),
+                Err(RecvTimeoutError::Timeout) => finished(None),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            // Also after each of many short simulations.
-            (watch.progress)(Some(&state(&paces, commands, &done)));
         }
     });
-    (watch.progress)(None);
-    done
 }
 
 /// Returns the number of commands of a plan, if the plan limits it.

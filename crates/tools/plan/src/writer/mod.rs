@@ -25,7 +25,7 @@ use wire::Duration;
 
 /// The keys of a plan: table, key, value in TOML. An empty key stands for an empty table.
 #[derive(Clone, Default)]
-struct Keys(Vec<(String, &'static str, String)>);
+pub(crate) struct Keys(Vec<(String, &'static str, String)>);
 
 /// Returns the text of a plan that builds this configuration. Keys with their default are left out.
 ///
@@ -75,8 +75,8 @@ fn comparable(config: &Config, names: &Config) -> String {
     }
     // The seed of a cable has no effect without random faults.
     for faults in config.network.cables.iter_mut().flat_map(|cable| &mut cable.faults) {
-        let Faults { loss, corruption, delay, .. } = *faults;
-        if [loss, corruption, delay] == [Probability::default(); 3] {
+        let Faults { loss, corruption, delay, reordering, duplication, .. } = *faults;
+        if [loss, corruption, delay, reordering, duplication] == [Probability::default(); 5] {
             faults.seed = 0;
         }
     }
@@ -139,16 +139,16 @@ fn is_raw(switch: &SwitchConfig) -> bool {
 }
 
 impl Keys {
-    fn add(&mut self, table: &str, key: &'static str, value: impl ToString) {
+    pub(crate) fn add(&mut self, table: &str, key: &'static str, value: impl ToString) {
         self.0.push((table.to_owned(), key, value.to_string()));
     }
 
     /// Adds a table, which may have no keys.
-    fn table(&mut self, table: &str) {
+    pub(crate) fn table(&mut self, table: &str) {
         self.add(table, "", "");
     }
 
-    fn quoted(&mut self, table: &str, key: &'static str, value: impl ToString) {
+    pub(crate) fn quoted(&mut self, table: &str, key: &'static str, value: impl ToString) {
         self.add(table, key, format!("\"{}\"", value.to_string()));
     }
 
@@ -160,7 +160,7 @@ impl Keys {
         self.quoted(table, key, size(value));
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut tables: Vec<(&str, String)> = Vec::new();
         for (table, key, value) in &self.0 {
             let at = tables.iter().position(|(name, _)| name == table).unwrap_or_else(|| {
@@ -172,6 +172,8 @@ impl Keys {
                 tables[at].1 += &format!("{key} = {value}\n");
             }
         }
+        // Keys outside of tables come first in the file.
+        tables.sort_by_key(|(name, _)| !name.is_empty());
         let texts: Vec<String> = tables.into_iter().map(|(_, text)| text).collect();
         texts.join("\n")
     }

@@ -3,6 +3,7 @@
 use crate::memory::take_memory;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use workload::pattern::fill;
 
 /// Bytes of a stored page.
@@ -28,6 +29,11 @@ impl Store {
 
     pub(crate) fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// The ranges of bytes that were written, in whole pages.
+    pub(crate) fn written(&self) -> impl Iterator<Item = Range<u64>> {
+        self.pages.keys().map(|page| page * PAGE as u64..(page + 1) * PAGE as u64)
     }
 
     /// Reads `length` bytes; offset and length are multiples of 8.

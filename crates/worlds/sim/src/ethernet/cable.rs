@@ -1,6 +1,7 @@
 //! One direction of a cable: propagation and faults.
 
 use std::collections::VecDeque;
+use std::ops::Add;
 
 use wire::{Duration, Instant};
 
@@ -25,6 +26,14 @@ pub struct Faults {
     /// The longest delay of a delayed frame; delays are uniformly distributed from zero. Frames
     /// stay in order.
     pub delay_up_to: Duration,
+    /// Probability that a frame is delayed, up to `delay_up_to`, while later frames pass it. Does not
+    /// apply to preemptable frames.
+    pub reordering: Probability,
+    /// Probability that a frame arrives twice, the copy right behind it. Does not apply to
+    /// preemptable frames.
+    pub duplication: Probability,
+    /// Pairs of times between which the probabilities apply. Empty: always.
+    pub during: Vec<(Instant, Instant)>,
     /// Pairs of times at which the cable is cut and repaired. A frame is lost if any part of it is
     /// on the cable in between.
     pub cuts: Vec<(Instant, Instant)>,
@@ -61,8 +70,8 @@ pub enum Output {
     Timeout(Option<Instant>),
 }
 
-/// Counters of a cable. `offered` = `delivered` + `lost` + `cut` + `unfinished` + the frames in
-/// flight.
+/// Counters of a cable. `offered` + `duplicated` = `delivered` + `lost` + `cut` + `unfinished` + the
+/// frames in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames given to the cable.
@@ -75,10 +84,32 @@ pub struct Counters {
     pub corrupted: u64,
     /// Frames that took longer than the propagation.
     pub delayed: u64,
+    /// Frames that a later one may have passed.
+    pub reordered: u64,
+    /// Frames that arrived twice.
+    pub duplicated: u64,
     /// Frames lost because the cable was cut.
     pub cut: u64,
     /// Interrupted frames whose rest was never sent.
     pub unfinished: u64,
+}
+
+impl Add for Counters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            offered: self.offered + other.offered,
+            delivered: self.delivered + other.delivered,
+            lost: self.lost + other.lost,
+            corrupted: self.corrupted + other.corrupted,
+            delayed: self.delayed + other.delayed,
+            reordered: self.reordered + other.reordered,
+            duplicated: self.duplicated + other.duplicated,
+            cut: self.cut + other.cut,
+            unfinished: self.unfinished + other.unfinished,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -99,6 +130,16 @@ enum Preemptable {
     OnTheWay,
     /// The frame is interrupted.
     Suspended(Box<OnTheWay>),
+}
+
+/// The random faults of a frame.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drawn {
+    lost: bool,
+    corrupt: bool,
+    reordered: bool,
+    duplicated: bool,
+    extra: Duration,
 }
 
 /// One direction of a cable. The line rate and the longest delay limit the number of its frames.
@@ -174,15 +215,12 @@ impl Cable {
         }
         // Every frame draws all random numbers, so that one kind of fault does not change the
         // others.
-        let faults = &self.config.faults;
-        let lost = self.random.happens(faults.loss);
-        let corrupt = self.random.happens(faults.corruption);
-        let extra = match self.random.happens(faults.delay) {
-            true => Duration::from_ps(self.random.below(faults.delay_up_to.as_ps() + 1)),
-            false => Duration::ZERO,
+        let Drawn { lost, corrupt, reordered, duplicated, extra } = self.draw(&transmission);
+        let takes = self.config.propagation.max(self.last_end.since(transmission.start));
+        let takes = match reordered {
+            true => takes + extra,
+            false => takes.max(self.config.propagation + extra),
         };
-        let takes = self.config.propagation + extra;
-        let takes = takes.max(self.last_end.since(transmission.start));
         if self.is_cut(transmission.start, transmission.end + takes) {
             self.counters.cut += 1;
             self.dropped.note(&transmission.frame);
@@ -200,12 +238,44 @@ impl Cable {
         }
         transmission.start += takes;
         transmission.end += takes;
-        self.last_end = transmission.end;
         if transmission.preemptable {
             self.preemptable = Preemptable::OnTheWay;
         }
-        let due = self.due(&transmission);
-        self.on_the_way.push_back(OnTheWay { due, takes, transmission });
+        self.counters.reordered += u64::from(reordered);
+        let copy = duplicated.then(|| {
+            self.counters.duplicated += 1;
+            let span = transmission.end - transmission.start;
+            let (start, end) = (transmission.end, transmission.end + span);
+            (takes + span, Transmission { start, end, ..transmission.clone() })
+        });
+        for (takes, transmission) in [Some((takes, transmission)), copy].into_iter().flatten() {
+            if !reordered {
+                self.last_end = transmission.end;
+            }
+            let due = self.due(&transmission);
+            let at = self.on_the_way.partition_point(|earlier| earlier.due <= due);
+            self.on_the_way.insert(at, OnTheWay { due, takes, transmission });
+        }
+    }
+
+    /// Draws the random faults of a frame.
+    fn draw(&mut self, transmission: &Transmission) -> Drawn {
+        let (faults, random) = (&self.config.faults, &mut self.random);
+        let lost = random.happens(faults.loss);
+        let corrupt = random.happens(faults.corruption);
+        let delayed = random.happens(faults.delay);
+        let reordered = random.happens(faults.reordering) && !transmission.preemptable;
+        let extra = match delayed || reordered {
+            true => Duration::from_ps(random.below(faults.delay_up_to.as_ps() + 1)),
+            false => Duration::ZERO,
+        };
+        let duplicated = random.happens(faults.duplication) && !transmission.preemptable;
+        let acts =
+            |(from, until): &(Instant, Instant)| (*from..*until).contains(&transmission.start);
+        match faults.during.is_empty() || faults.during.iter().any(acts) {
+            true => Drawn { lost, corrupt, reordered, duplicated, extra },
+            false => Drawn::default(),
+        }
     }
 
     /// Drops an interrupted frame, because the sender has started another preemptable frame.

@@ -47,6 +47,7 @@ pub use paths::StreamConfig;
 use record::Recorder;
 pub use routes::{Path, ShortestPaths};
 use std::collections::VecDeque;
+use std::ops::Add;
 use streams::Streams;
 pub use streams::{ListenerReport, StreamReport};
 pub use time::{
@@ -236,6 +237,17 @@ impl Network {
             host.as_ref().map_or(0, |host| host.counters().retransmitted) + raw::retransmitted(ends)
         };
         self.stations.iter().map(resent).sum()
+    }
+
+    /// Duplicate raw data frames that stations have dropped.
+    pub(crate) fn raw_duplicates(&self) -> u64 {
+        self.stations.iter().map(|station| raw::duplicates(&station.ends)).sum()
+    }
+
+    /// The counters of all cables together.
+    pub(crate) fn cable_counters(&self) -> cable::Counters {
+        let all = self.directions.iter().map(|direction| direction.cable.counters());
+        all.fold(Default::default(), Add::add)
     }
 
     /// Runs a station; returns its next wake-up.

@@ -1,6 +1,6 @@
 //! Stations and bridges without power.
 
-use super::ends::ConnectionEnd;
+use super::ends::{ConnectionEnd, Protocol};
 use super::{Network, Place};
 use crate::ethernet::cable;
 use crate::kernel::Component;
@@ -50,6 +50,24 @@ impl Network {
         station.host.iter_mut().for_each(|host| **host = host.restarted());
         (0..station.ends.len()).for_each(|end| station.reopen(now, end));
         iter::once(self.station_components[number]).chain(self.neighbours(number))
+    }
+
+    /// Ends the connections of a station, whose peers do not notice, and drops the frames in its
+    /// interface. Returns the owners of the connections and the station.
+    pub(crate) fn reset_connections(&mut self, now: Instant, number: usize) -> Vec<Component> {
+        let station = &mut self.stations[number];
+        station.nic.reset(now);
+        self.streams.settle(station.nic.dropped());
+        station.host.iter_mut().for_each(|host| **host = host.restarted());
+        for end in &mut station.ends {
+            end.forget();
+            end.closed = true;
+            if let Protocol::Raw(raw) = &mut end.protocol {
+                raw.abort();
+            }
+        }
+        let owners = station.ends.iter().map(|end| end.owner);
+        owners.chain([self.station_components[number]]).collect()
     }
 
     /// Powers a bridge off or on (`on`), if this is due at `now`. A bridge without power loses its

@@ -36,6 +36,8 @@ pub(super) struct Raw {
     /// The former connection, with its number, until its last segments are acknowledged, at the
     /// latest at this time.
     leaving: Option<(Endpoint, u32, Instant)>,
+    /// Duplicates that former connections have dropped.
+    duplicates_before: u64,
 }
 
 /// Sends and receives the raw frames of a station. The ends of connections send in turn.
@@ -83,6 +85,7 @@ impl Raw {
             next: Sequence::default(),
             owner_notified: false,
             leaving: None,
+            duplicates_before: 0,
         };
         end.open(Instant::ZERO);
         end
@@ -90,9 +93,15 @@ impl Raw {
 
     /// Opens the end with the present connection number, and prepares the next number.
     pub(super) fn open(&mut self, now: Instant) {
-        self.endpoint = Endpoint::new(self.settings);
+        self.abort();
         self.settings.connection += INCARNATION;
         self.endpoint.handle(now, if self.opens { Input::Open } else { Input::Accept });
+    }
+
+    /// Forgets the connection.
+    pub(super) fn abort(&mut self) {
+        self.duplicates_before += self.endpoint.counters().duplicates;
+        self.endpoint = Endpoint::new(self.settings);
     }
 
     /// Closes the connection; sent segments are still delivered.
@@ -120,7 +129,11 @@ impl Raw {
                     self.leaving = None;
                     return (None, None);
                 }
-                Output::Timeout(at) => return (None, earliest([at, Some(*until)])),
+                Output::Timeout(at) => {
+                    // The Close itself waits for room in the interface.
+                    let lingers = Some(*until).filter(|until| *until > now);
+                    return (None, earliest([at, lingers]));
+                }
                 Output::Delivered(_) | Output::Connected | Output::Down(_) => {}
             }
         }
@@ -138,6 +151,12 @@ fn raw(end: &ConnectionEnd) -> Option<&Raw> {
         Protocol::Raw(raw) => Some(raw),
         Protocol::Tcp(_) => None,
     }
+}
+
+/// Duplicate data frames that ends over raw Ethernet have dropped so far.
+pub(super) fn duplicates(ends: &[ConnectionEnd]) -> u64 {
+    let count = |raw: &Raw| raw.duplicates_before + raw.endpoint.counters().duplicates;
+    ends.iter().filter_map(raw).map(count).sum()
 }
 
 /// Frames retransmitted so far.

@@ -148,6 +148,11 @@ impl DeviceNode {
         self.link() as u16
     }
 
+    /// The node's end of its link.
+    pub(crate) fn tunnel(&self) -> &Tunnel {
+        self.node.tunnel()
+    }
+
     /// The node's end of a tunnel link, unless the rate limit forbids sending.
     pub(crate) fn sender(&self, now: Instant, link: usize) -> Option<&Tunnel> {
         let sends = self.link() == link && self.node.rate_limited_until(now).is_none();

@@ -16,7 +16,7 @@ use stats::random::Random;
 use std::collections::BTreeMap;
 use wire::earliest;
 use wire::{Duration, Instant};
-use workload::CommandKey;
+use workload::{CommandKey, Written, pattern};
 
 /// Block size: 2^9 = 512 bytes.
 const BLOCK_SHIFT: u8 = 9;
@@ -139,6 +139,25 @@ impl DriveNode {
     pub(crate) fn pattern(&self, nsid: u32) -> u64 {
         let (_, contents) = self.node.contents().find(|(id, _)| *id == nsid).expect("a namespace");
         self.contents[&contents].store.seed()
+    }
+
+    /// Compares the contents of a namespace with the writes of its host, and everything else with
+    /// the initial contents if `all`. Returns the numbers of compared and of different ranges.
+    pub(crate) fn compare(&mut self, nsid: u32, written: &[Written], all: bool) -> (u64, u64) {
+        let (_, contents) = self.node.contents().find(|(id, _)| *id == nsid).expect("a namespace");
+        let store = &mut self.contents.get_mut(&contents).expect("they are open").store;
+        let seed = store.seed();
+        let known = written.iter().filter_map(|w| Some((w.offset, w.length, w.version?)));
+        let block = 1 << BLOCK_SHIFT;
+        let is_written =
+            |at: &u64| written.iter().any(|w| (w.offset..w.offset + w.length).contains(at));
+        let blocks = store.written().flat_map(|range| range.step_by(block as usize));
+        let others = blocks.filter(|at| all && !is_written(at)).map(|at| (at, block, 0));
+        let ranges: Vec<_> = known.chain(others).collect();
+        let differs = |(offset, length, version): &&(u64, u64, u32)| {
+            !pattern::matches(seed, *offset, *version, &store.read(*offset, *length as usize))
+        };
+        (ranges.len() as u64, ranges.iter().filter(differs).count() as u64)
     }
 
     /// Handles a reset of the link above.

@@ -128,6 +128,11 @@ impl SwitchNode {
         self.node.upstream().tunnel(port).counters()
     }
 
+    /// The switch's ends of its links.
+    pub(crate) fn tunnels(&self) -> impl Iterator<Item = &tunnel::Tunnel> {
+        self.links().map(|link| self.node.upstream().tunnel(link - self.first))
+    }
+
     /// The switch's end of a link, unless the rate limit forbids sending.
     pub(crate) fn sender(&self, now: Instant, port: usize) -> Option<&tunnel::Tunnel> {
         (!self.node.is_rate_limited(now)).then(|| self.node.upstream().tunnel(port))

@@ -179,6 +179,16 @@ impl Software {
         }
     }
 
+    /// The namespace that the workload uses.
+    pub(crate) fn nsid(&self) -> u32 {
+        self.workload.nsid()
+    }
+
+    /// Whether the drive is in use and has the contents that this host wrote.
+    pub(crate) fn holds(&self, drive: usize, incarnation: u64) -> bool {
+        !self.missing.contains_key(&drive) && self.has_contents(drive, incarnation)
+    }
+
     /// Adds the writes of another host to a drive that moves to this host.
     pub(crate) fn add_known_writes(&mut self, drive: usize, known_writes: KnownWrites) {
         self.known_writes.push((drive, known_writes));
@@ -296,10 +306,22 @@ impl Software {
         self.next_look = Some(now + LOOK);
         let present = (0..self.slots.len()).filter(|drive| !self.missing.contains_key(drive));
         let late: Vec<_> = present.filter(|drive| work.is_late(now, *drive)).collect();
-        for drive in late {
-            self.link_changed(now, drive, false, tracker);
-            self.link_changed(now, drive, true, tracker);
+        late.into_iter().for_each(|drive| self.reset_drive(now, drive, tracker));
+    }
+
+    /// Resets all drives that are present.
+    pub(crate) fn reset_drives(&mut self, now: Instant, tracker: &mut Tracker) {
+        for drive in 0..self.slots.len() {
+            if !self.missing.contains_key(&drive) {
+                self.reset_drive(now, drive, tracker);
+            }
         }
+    }
+
+    /// Resets a drive as after a lost link: its commands fail.
+    fn reset_drive(&mut self, now: Instant, drive: usize, tracker: &mut Tracker) {
+        self.link_changed(now, drive, false, tracker);
+        self.link_changed(now, drive, true, tracker);
     }
 
     fn advance(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {

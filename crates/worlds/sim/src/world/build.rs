@@ -1,6 +1,8 @@
 //! Builds the components of a world from its configuration.
 
-use super::config::{Attached, Config, HostConfig, Move, Outage, SwitchConfig};
+use super::config::{
+    Attached, Config, Disturbance, DisturbanceKind, HostConfig, Move, Outage, SwitchConfig,
+};
 use super::moves::{first_group, group_of, origin};
 use super::{Error, HostComponents, Kind, World};
 use crate::drive::DriveConfig;
@@ -32,6 +34,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         kernel: Kernel::new(config.seed, config.limits),
         outages: config.outages.clone(),
         moves: config.moves.clone(),
+        disturbances: config.disturbances.clone(),
         until: Instant::ZERO + config.runtime.unwrap_or_default(),
         ..World::default()
     };
@@ -58,6 +61,9 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     for (number, planned) in config.moves.iter().enumerate() {
         world.prepare_move(planned, config.hosts[planned.to[0]].workload.nsid());
         world.add(Kind::Move(number));
+    }
+    for number in 0..config.disturbances.len() {
+        world.add(Kind::Disturbance(number));
     }
     if config.runtime.is_some() {
         world.add(Kind::End);
@@ -93,6 +99,9 @@ fn check(config: &Config) -> Result<(), Error> {
     }
     for (number, outage) in config.outages.iter().enumerate() {
         check_outage(config, outage).map_err(at(format!("outage {number}")))?;
+    }
+    for (number, disturbance) in config.disturbances.iter().enumerate() {
+        check_disturbance(config, disturbance).map_err(at(format!("disturbance {number}")))?;
     }
     for (number, planned) in config.moves.iter().enumerate() {
         check_move(config, planned).map_err(at(format!("move {number}")))?;
@@ -161,6 +170,22 @@ fn check_outage(config: &Config, outage: &Outage) -> Result<(), &'static str> {
     ensure(outage.until.is_none_or(|until| until > outage.from), "its end is not after its start")
 }
 
+fn check_disturbance(config: &Config, disturbance: &Disturbance) -> Result<(), &'static str> {
+    let station = |number: usize| config.network.stations.get(number);
+    match disturbance.kind {
+        DisturbanceKind::Stall(at, _) => {
+            let serial = station(at).is_some_and(|station| station.processor.is_some());
+            ensure(serial, "its station has no processor")
+        }
+        DisturbanceKind::ConnectionReset(at) => {
+            ensure(station(at).is_some(), "there is no such station")
+        }
+        DisturbanceKind::DriveReset(host) => {
+            ensure(host < config.hosts.len(), "there is no such host")
+        }
+    }
+}
+
 fn check_transports(
     config: &Config,
     transports: &[&TransportConfig],
@@ -194,6 +219,7 @@ fn settings(config: &SwitchConfig, role: Role, instance: u64) -> tunnel::Setting
         loss_limit: config.loss_limit,
         survive: config.survive,
         paths: Some(config.paths).filter(|_| role == Role::Host && several),
+        keep: config.keep,
         max_frame: config.max_frame,
         aggregation: config.aggregation,
         tlp_overhead: config.encapsulation.tlp,

@@ -27,9 +27,32 @@ pub struct Config {
     pub outages: Vec<Outage>,
     /// Device nodes that move from one host to another.
     pub moves: Vec<Move>,
+    /// Other events that disturb a node or a drive.
+    pub disturbances: Vec<Disturbance>,
     /// The minimum run time, above zero. Required without hosts. With hosts, the simulation also
     /// runs until all workloads are complete. Events exactly at the end are not included.
     pub runtime: Option<Duration>,
+}
+
+/// An event that disturbs a node or the drives of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disturbance {
+    /// When the event happens.
+    pub at: Instant,
+    /// What happens.
+    pub kind: DisturbanceKind,
+}
+
+/// The kind of a [`Disturbance`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DisturbanceKind {
+    /// The processor of a station does other work for this time. The station has a processor.
+    Stall(usize, Duration),
+    /// The interface of a station loses its connections and all frames. Its nodes keep their state;
+    /// the other ends of the connections do not notice.
+    ConnectionReset(usize),
+    /// The driver of a host resets all its drives. Outstanding commands fail.
+    DriveReset(usize),
 }
 
 /// The move of a device node and its drive from one host to another. Both hosts need a port for
@@ -158,6 +181,8 @@ pub struct SwitchConfig {
     pub survive: Duration,
     /// How tunnels with a second path use both.
     pub paths: Paths,
+    /// The most bytes of sent frames that each end of a tunnel keeps until they are acknowledged.
+    pub keep: usize,
     /// The most bytes of TLPs in a tunnel frame.
     pub max_frame: usize,
     /// Aggregation policy of both ends.

@@ -1,7 +1,7 @@
 //! Runs a component with its parts of the world.
 
 use super::moves::group_of;
-use super::{Error, Kind, Move, Outage, World};
+use super::{Disturbance, DisturbanceKind, Error, Kind, Move, Outage, World};
 use crate::kernel::Component;
 use crate::measure::Point;
 use crate::node::{Context, PushRooms, device, switch};
@@ -68,6 +68,7 @@ impl World {
             Kind::Device(device) => self.run_device(device),
             Kind::Power(outage) => self.run_power(outage),
             Kind::Move(number) => self.run_move(number),
+            Kind::Disturbance(number) => self.run_disturbance(number),
             Kind::End => Some(self.until).filter(|until| *until > self.kernel.now()),
             Kind::Station(station) => {
                 let mut context = context!(self, 0);
@@ -179,6 +180,31 @@ impl World {
         let ends = (0..self.transports.len()).map(|link| self.device_stations(link));
         let own = ends.map(Iterator::collect::<Vec<_>>).filter(|own| own.contains(&station));
         own.flatten().chain([station]).collect()
+    }
+
+    /// Disturbs a node or the drives of a host.
+    fn run_disturbance(&mut self, number: usize) -> Option<Instant> {
+        let now = self.kernel.now();
+        let Disturbance { at, kind } = self.disturbances[number];
+        if now < at {
+            return Some(at);
+        }
+        match kind {
+            DisturbanceKind::Stall(station, span) => {
+                let processor = self.network.processor(station).expect("it was checked");
+                processor.occupy(now, span);
+            }
+            DisturbanceKind::ConnectionReset(station) => {
+                let changed = self.network.reset_connections(now, station);
+                changed.into_iter().for_each(|component| self.kernel.arm_by(component, now));
+            }
+            DisturbanceKind::DriveReset(host) => {
+                let tracker = &mut self.trackers[host];
+                self.hosts[host].software.reset_drives(now, tracker);
+                self.kernel.arm_by(self.host_components[host].host, now);
+            }
+        }
+        None
     }
 
     /// Moves a device node to another host when the first host has released it.

@@ -3,6 +3,7 @@
 mod build;
 mod config;
 mod dispatch;
+mod inspect;
 mod line;
 mod moves;
 mod preset;
@@ -10,8 +11,10 @@ mod report;
 
 pub use build::{FIRST_PORT, MAX_HOSTS, MAX_LINKS};
 pub use config::{
-    Attached, Config, HostConfig, LowerConfig, Move, Outage, PortConfig, SwitchConfig, TunnelLink,
+    Attached, Config, Disturbance, DisturbanceKind, HostConfig, LowerConfig, Move, Outage,
+    PortConfig, SwitchConfig, TunnelLink,
 };
+pub use inspect::TunnelState;
 pub use preset::READS_IN_FLIGHT;
 pub use report::{HostReport, LinkReport, Report, TunnelReport};
 
@@ -84,6 +87,8 @@ enum Kind {
     Power(usize),
     /// Moves a device node to another host, for the move with this number.
     Move(usize),
+    /// The disturbance with this number.
+    Disturbance(usize),
     /// The end of the runtime.
     End,
 }
@@ -148,6 +153,7 @@ pub struct World {
     baseline: Option<Baseline>,
     outages: Vec<Outage>,
     moves: Vec<Move>,
+    disturbances: Vec<Disturbance>,
     /// The run does not end before this time.
     until: Instant,
 }
@@ -426,6 +432,7 @@ impl World {
             drive_bytes: tally.drive_bytes.clone(),
             verified: tally.verified,
             mismatches: tally.mismatches,
+            spurious: tally.spurious,
             failures: tally.failures,
             pushed: self.pushed(number) - before.copied().unwrap_or_default(),
             began,

@@ -159,6 +159,7 @@ impl SwitchConfig {
             loss_limit: Duration::from_ms(800),
             survive: Duration::from_ms(10_000),
             paths: Paths::Active,
+            keep: 4 << 20,
             max_frame: 32 << 10,
             aggregation: Policy::Adaptive,
             encapsulation: Encapsulation::default(),

@@ -60,6 +60,8 @@ pub struct HostReport {
     pub verified: u64,
     /// Number of transfers or blocks with unexpected contents.
     pub mismatches: u64,
+    /// Completion entries that match no outstanding command, of jobs.
+    pub spurious: u64,
     /// Commands with an error status, or lost with their drive's link, and
     /// configuration reads that returned all ones.
     pub failures: u64,

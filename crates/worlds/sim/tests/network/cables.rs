@@ -64,6 +64,7 @@ fn faults_are_counted_and_keep_order() {
         delay_up_to: Duration::from_us(20),
         // Frame 100 begins 100 ns before the cut, frame 199 within it.
         cuts: vec![(Instant::from_ns(100_100), Instant::from_ns(199_900))],
+        ..Faults::default()
     };
     let propagation = Duration::from_ns(50);
     let config = Config { propagation, faults: faults.clone(), ..Default::default() };
@@ -178,4 +179,27 @@ fn an_interface_checks_what_it_receives() {
     let counters = nic.counters();
     assert_eq!((counters.received, counters.to_host), (4, 2));
     assert_eq!((counters.fcs_errors, counters.not_for_us), (1, 1));
+}
+
+#[test]
+fn frames_are_reordered_and_duplicated_within_the_given_time() {
+    let (from, until) = (Instant::from_ns(200_000), Instant::from_ns(800_000));
+    let faults = Faults {
+        seed: 5,
+        reordering: Probability::from_ppm(100_000).unwrap(),
+        duplication: Probability::from_ppm(100_000).unwrap(),
+        delay_up_to: Duration::from_us(20),
+        during: vec![(from, until)],
+        ..Faults::default()
+    };
+    let config = Config { faults, ..Config::default() };
+    let (arrived, counters) = carry(config, 1_000);
+    assert_eq!(arrived.len() as u64, 1_000 + counters.duplicated);
+    assert_eq!(counters.delivered, counters.offered + counters.duplicated);
+    assert!((30..90).contains(&counters.duplicated) && (30..90).contains(&counters.reordered));
+    let passed = arrived.windows(2).filter(|pair| pair[0].1.frame.id > pair[1].1.frame.id);
+    assert!(passed.clone().count() > 20);
+    let ids = |pair: &[(Instant, Transmission)]| pair[1].1.frame.id;
+    assert!(passed.clone().map(ids).all(|id| (200..800).contains(&id)));
+    assert!(arrived.windows(2).all(|pair| pair[0].0 <= pair[1].0), "in order of time");
 }

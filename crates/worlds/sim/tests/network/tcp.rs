@@ -90,6 +90,7 @@ fn faulty_plan(mut plan: Plan, seed: u64) -> Plan {
             delay: ppm(50_000),
             delay_up_to: Duration::from_us(30),
             cuts: vec![(Instant::from_ns(3_000_000), Instant::from_ns(9_000_000))],
+            ..Faults::default()
         };
     }
     plan
@@ -209,6 +210,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
                 delay: ppm(delay),
                 delay_up_to: Duration::from_us(200),
                 cuts: Vec::new(),
+                ..Faults::default()
             };
         }
         plan.tx_ring = host.0;
@@ -251,6 +253,7 @@ fn two_timeouts_at_once() {
             delay: parts(104_101_000_000),
             delay_up_to: Duration::from_us(200),
             cuts: Vec::new(),
+            ..Faults::default()
         };
     }
     plan.tx_ring = 2;

@@ -50,6 +50,7 @@ fn lost_raw_frames_are_sent_again() {
             delay: PERCENT,
             delay_up_to: Duration::from_us(30),
             cuts: vec![(ms(3), ms(5))],
+            ..Faults::default()
         };
         spoil(&mut plan.network, faults);
         let work = jobs(&mut plan);

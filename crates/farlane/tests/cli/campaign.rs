@@ -1,0 +1,36 @@
+//! `farlane campaign`. The tests of `plan::campaign` run more seeds.
+
+use crate::support::program::{document, is_refused, succeeds};
+
+#[test]
+fn campaign_prints_its_report_and_the_plan_of_a_seed() {
+    let report = document(&["campaign", "--seeds", "1..8", "--json"]);
+    assert_eq!((&report["seeds"], &report["interrupted"]), (&8.into(), &false.into()), "{report}");
+    let digest = report["digest"].as_str().unwrap();
+    let text = succeeds(&["campaign", "--seeds", "1..8"]);
+    assert!(text.contains(digest) && text.contains("replay-full"), "{text}");
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("seed-8.toml");
+    std::fs::write(&plan, succeeds(&["campaign", "--seeds", "8..8", "--plan"])).unwrap();
+    document(&["sim", &plan.display().to_string(), "--json"]);
+}
+
+#[test]
+fn seeds_out_of_order_are_refused() {
+    is_refused(&["campaign", "--seeds", "5..4"], &["expected FIRST..LAST"]);
+}
+
+mod long {
+    use crate::support::program::document;
+
+    #[test]
+    fn ten_thousand_seeds_keep_all_laws_and_reach_all_conditions() {
+        // A thousand seeds at a time are within the time limit of a command.
+        for first in (1..=10_000).step_by(1_000) {
+            let seeds = format!("{first}..{}", first + 999);
+            let report = document(&["campaign", "--seeds", &seeds, "--json"]);
+            assert_eq!(report["seeds"], 1_000, "{report}");
+            eprintln!("{report}");
+        }
+    }
+}
