@@ -56,16 +56,16 @@ impl<T> Ring<T> {
         Ok(Self { ring, file, transfers, free: (0..most).collect(), queued: false })
     }
 
-    /// Whether there is room for another transfer.
-    pub(crate) fn has_room(&self) -> bool {
-        !self.free.is_empty()
+    /// Number of transfers for which there is room.
+    pub(crate) fn room(&self) -> usize {
+        self.free.len()
     }
 
     /// Starts to fill `buffer` from `offset` of the file. [`submit`](Self::submit) passes the
     /// transfer to the kernel.
     ///
     /// # Panics
-    /// If there is no [room](Self::has_room).
+    /// If there is no [room](Self::room).
     pub(crate) fn read(&mut self, offset: u64, mut buffer: BytesMut, value: T) {
         let (address, length) = (buffer.as_mut_ptr(), length(&buffer));
         let read = opcode::Read::new(Fd(self.file.as_raw_fd()), address, length);
@@ -76,7 +76,7 @@ impl<T> Ring<T> {
     /// to the kernel.
     ///
     /// # Panics
-    /// If there is no [room](Self::has_room).
+    /// If there is no [room](Self::room).
     pub(crate) fn write(&mut self, offset: u64, data: Bytes, value: T) {
         let (address, length) = (data.as_ptr(), length(&data));
         let write = opcode::Write::new(Fd(self.file.as_raw_fd()), address, length);
@@ -203,10 +203,10 @@ mod tests {
         let pipe = rustix::pipe::pipe().unwrap();
         ring.file = pipe.0;
         ring.write(0, Bytes::from_static(b"x"), 9);
-        assert!(!ring.has_room());
+        assert_eq!(ring.room(), 0);
         let ended = wait(&mut ring, &signal);
         assert_eq!(ended.result.unwrap_err().raw_os_error(), Some(9), "EBADF: not for writing");
-        assert!(ring.has_room() && ring.is_idle());
+        assert!(ring.room() == 1 && ring.is_idle());
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Controller {
                 };
                 let result = result.map_err(|error| {
                     if error == Error::Media {
-                        shared.health.count(self.now).media_errors += 1;
+                        shared.health.add_media_error(self.now);
                     }
                     failure(error, reads)
                 });

@@ -463,7 +463,7 @@ impl Controller {
         let (data, metadata) = (data.clone()?, metadata.as_ref().map_err(|failure| *failure)?);
         beside.found(data, metadata).inspect_err(|_| {
             // A mismatch of CRC or tag (figure 195).
-            shared.health.count(self.now).media_errors += 1;
+            shared.health.add_media_error(self.now);
         })
     }
 

@@ -292,7 +292,8 @@ impl Controller {
         if new & wire::nvme::critical_warning::TEMPERATURE != 0 {
             self.events.raise(AsyncEvent::TEMPERATURE_THRESHOLD);
         }
-        if new & wire::nvme::critical_warning::READ_ONLY != 0 {
+        use wire::nvme::critical_warning::{READ_ONLY, RELIABILITY};
+        if new & (READ_ONLY | RELIABILITY) != 0 {
             self.events.raise(AsyncEvent::RELIABILITY);
         }
     }

@@ -61,7 +61,7 @@ impl Controller {
         // A reset has ended the shutdown.
         let Shutdown::Flushing(left) = self.shutdown else { return };
         if failed {
-            shared.health.count(self.now).media_errors += 1;
+            shared.health.add_media_error(self.now);
         }
         self.shutdown = Shutdown::Flushing(left - 1);
         self.flushed_all(shared);

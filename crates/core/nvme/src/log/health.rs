@@ -23,6 +23,8 @@ pub(crate) struct Health {
     /// Number of controllers with outstanding I/O commands.
     busy: u16,
     temperature: u16,
+    /// Whether there was a media error since the power-on.
+    degraded: bool,
 }
 
 impl Health {
@@ -37,7 +39,7 @@ impl Health {
 
     /// The counters of a drive that has power, continued from `history`.
     pub(crate) fn new(now: Instant, history: History, temperature: u16) -> Self {
-        Self { history, changed: None, counted: now, busy: 0, temperature }
+        Self { history, changed: None, counted: now, busy: 0, temperature, degraded: false }
     }
 
     /// The counters for a change, with the time counters updated to `now`.
@@ -86,6 +88,17 @@ impl Health {
     /// Whether any controller has outstanding I/O commands.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy > 0
+    }
+
+    /// Counts a media and data integrity error.
+    pub(crate) fn add_media_error(&mut self, now: Instant) {
+        self.count(now).media_errors += 1;
+        self.degraded = true;
+    }
+
+    /// Whether there was a media error since the power-on.
+    pub(crate) fn is_degraded(&self) -> bool {
+        self.degraded
     }
 
     /// Counts an entry of an error log; returns its number.
@@ -139,6 +152,9 @@ impl Health {
         let mut warning = 0;
         if self.temperature >= over || self.temperature <= under {
             warning |= critical_warning::TEMPERATURE;
+        }
+        if self.degraded {
+            warning |= critical_warning::RELIABILITY;
         }
         if read_only {
             warning |= critical_warning::READ_ONLY;

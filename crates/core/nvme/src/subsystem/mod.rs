@@ -30,6 +30,7 @@ use crate::state::{Attachments, RecordError, Records, State};
 use std::collections::{BTreeMap, BTreeSet};
 use store::Store;
 use wire::Instant;
+use wire::nvme::critical_warning;
 use wire::trace::NvmeEvent;
 
 /// A drive: an NVM subsystem with its controllers.
@@ -165,7 +166,11 @@ impl Subsystem {
         }
         let index = usize::from(controller_of(id)).wrapping_sub(1);
         if let Some(controller) = self.controllers.get_mut(index) {
+            let degraded = self.shared.health.is_degraded();
             controller.complete_block(&mut self.shared, now, id, result);
+            if self.shared.health.is_degraded() != degraded {
+                self.report_media_error(now);
+            }
         }
     }
 
@@ -264,6 +269,14 @@ impl Subsystem {
                 namespace.read_only = read_only;
             }
         });
+    }
+
+    /// Reports the first media error since the power-on, as each controller's critical warning.
+    fn report_media_error(&mut self, now: Instant) {
+        for controller in &mut self.controllers {
+            let before = controller.warning(&self.shared) & !critical_warning::RELIABILITY;
+            controller.shared_changed(&mut self.shared, now, before);
+        }
     }
 
     /// Changes the shared state. Each controller then reports new critical warnings.

@@ -2,7 +2,8 @@
 
 use super::*;
 use wire::nvme::register::Doorbell;
-use wire::nvme::{AsyncEvent, log_page};
+use nvme::block;
+use wire::nvme::{AsyncEvent, StatusCode, critical_warning, log_page};
 
 fn events(host: &mut Host) -> Vec<(u16, AsyncEvent)> {
     host.testbed.settle();
@@ -118,4 +119,20 @@ fn media_that_become_read_only_are_reported() {
     assert_eq!(events(&mut host), []);
     host.testbed.subsystem.set_read_only(now, 2, true);
     assert_eq!(events(&mut host)[0].1, AsyncEvent::RELIABILITY);
+}
+
+#[test]
+fn first_media_error_is_reported() {
+    let mut host = Host::with_queue(config());
+    host.request_event();
+    host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, 0x04)).expect_success();
+    assert_eq!(host.smart().critical_warning, 0);
+    host.testbed.media.failure = Some(block::Error::Media);
+    host.io(read(0, 1, DATA, 0)).expect_failure(StatusCode::UNRECOVERED_READ_ERROR);
+    assert_eq!(events(&mut host)[0].1, AsyncEvent::RELIABILITY);
+    let smart = host.smart();
+    assert_eq!((smart.critical_warning, smart.media_errors), (critical_warning::RELIABILITY, 1));
+    host.request_event();
+    host.io(read(0, 1, DATA, 0)).expect_failure(StatusCode::UNRECOVERED_READ_ERROR);
+    assert_eq!(events(&mut host), [], "it is reported once");
 }

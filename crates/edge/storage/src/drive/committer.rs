@@ -137,9 +137,11 @@ fn are_records_alone(commit: &Commit) -> bool {
 }
 
 /// Executes a commit that creates or removes contents. New contents are sparse files, as an SSD
-/// allocates space on write.
+/// allocates space on write. They have checksums if any contents of the drive have.
 fn commit(drive: &DriveFolder, Commit { create, mut changes, remove, .. }: Commit) -> Committed {
-    let create = create.map(|one| NewContents { name: one.name, size: one.bytes, sparse: true });
+    let checksums = create.is_some() && drive.contents()?.iter().any(|one| one.checksums);
+    let create =
+        create.map(|one| NewContents { name: one.name, size: one.bytes, sparse: true, checksums });
     if let Some(new) = &create {
         changes.push(drive.create_contents(new)?);
     }

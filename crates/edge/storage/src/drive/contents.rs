@@ -24,6 +24,8 @@ pub struct NewContents {
     /// Whether space is allocated on write instead of reserved; writes may then fail on a full
     /// disk.
     pub sparse: bool,
+    /// Whether the contents have checksums, which each read verifies.
+    pub checksums: bool,
 }
 
 /// The record of contents.
@@ -38,6 +40,8 @@ pub struct ContentsInfo {
     pub incarnation: u64,
     /// Whether the contents were written since they were last closed in order.
     pub dirty: bool,
+    /// Whether the contents have checksums.
+    pub checksums: bool,
 }
 
 /// The name of the record of contents. Error: if `name` is not a valid name of contents.
@@ -61,8 +65,8 @@ pub(super) fn list(records: &Records) -> io::Result<Vec<ContentsInfo>> {
             let record = Record::parse(bytes).map_err(|error| {
                 io::Error::new(io::ErrorKind::InvalidData, format!("the record {key} {error}"))
             })?;
-            let Record { incarnation, size, dirty, .. } = record;
-            Ok(ContentsInfo { name: name.to_owned(), size, incarnation, dirty })
+            let Record { incarnation, size, dirty, checksums, .. } = record;
+            Ok(ContentsInfo { name: name.to_owned(), size, incarnation, dirty, checksums })
         })
         .collect()
 }
@@ -70,21 +74,22 @@ pub(super) fn list(records: &Records) -> io::Result<Vec<ContentsInfo>> {
 /// Creates contents in their folder, durably; returns the change that makes the contents part of
 /// the drive. Replaces an existing file of this name, which must have no record.
 pub(super) fn create(folder: &dyn Folder, new: &NewContents) -> io::Result<Change> {
-    let NewContents { name, size, sparse } = new;
+    let NewContents { name, size, sparse, checksums } = new;
     let key = key(name)?;
+    let record = Record::new(*size, *checksums);
     let make = || {
         if folder.list()?.contains(name) {
             folder.remove(name)?;
         }
         let file = folder.open(name, Access::CreateNew)?;
-        grow(&*file, 0, *size, *sparse)?;
+        grow(&*file, 0, record.file_length(), *sparse)?;
         folder.sync()
     };
     if let Err(error) = make() {
         let _ = folder.remove(name);
         return Err(about(format!("{CONTENTS}/{name}"), error));
     }
-    Ok((key, Some(Record::new(*size).to_string().into())))
+    Ok((key, Some(record.to_string().into())))
 }
 
 /// Opens contents. Messages contain `path` as the name of the file.
@@ -132,7 +137,7 @@ impl RecordStore for ContentsRecord {
     fn remove(&mut self) -> io::Result<()> {
         // Contents without a record will be removed.
         let Some(bytes) = self.store.record(&self.key) else { return Ok(()) };
-        let size = Record::parse(&bytes).map_err(io::Error::other)?.size;
-        self.replace(Record::new(size).to_string().as_bytes())
+        let Record { size, checksums, .. } = Record::parse(&bytes).map_err(io::Error::other)?;
+        self.replace(Record::new(size, checksums).to_string().as_bytes())
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 /// The version that this program writes, and the newest version that it reads. A version defines
 /// the meaning of records and the layout of the folder.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// Converts records to the next version. Error: a text about the fault in the records.
 type Migration = fn(Records) -> Result<Records, String>;
@@ -19,8 +19,8 @@ pub(super) struct Formats {
 }
 
 impl Formats {
-    /// The versions of this program. Version 1 is the first.
-    pub(super) const KNOWN: Self = Self { newest: VERSION, migrations: &[] };
+    /// The versions of this program. Version 1 is the first; version 2 may have checksums.
+    pub(super) const KNOWN: Self = Self { newest: VERSION, migrations: &[(1, Ok)] };
 
     /// Fails if a version cannot be read.
     pub(super) fn check(&self, version: u64) -> io::Result<()> {

@@ -43,6 +43,10 @@ pub trait File: Debug + Send + Sync {
     /// these bytes may be lost, even if a later call succeeds.
     fn sync_data(&self) -> io::Result<()>;
 
+    /// As [`write_at`](Self::write_at), and makes these bytes durable. Other written bytes need not
+    /// become durable.
+    fn write_durably_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
     /// Makes a range inside the file read as zeroes. The space stays reserved.
     fn zero_range(&self, offset: u64, length: u64) -> io::Result<()>;
 

@@ -2,9 +2,9 @@
 
 use super::{Access, File, Folder};
 use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, SeekFrom};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2, retry_on_intr};
 use std::fmt::Debug;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -42,6 +42,18 @@ impl File for SystemFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.0.write_all_at(bytes, offset)
+    }
+
+    fn write_durably_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let write = || pwritev2(&self.0, &[IoSlice::new(bytes)], offset, ReadWriteFlags::DSYNC);
+        match retry_on_intr(write) {
+            Ok(written) if written == bytes.len() => Ok(()),
+            // Continues a short write, and reports errors. Also for file systems without the flag.
+            _ => {
+                self.write_at(bytes, offset)?;
+                self.sync_data()
+            }
+        }
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -7,6 +7,9 @@ mod memory;
 mod ram;
 
 pub use backing::Backing;
+pub(crate) use file::Layout;
+#[cfg(test)]
+pub(crate) use file::tests::run;
 pub use file::{Aio, FileMedia, FileOptions};
 pub use memory::check_memory;
 pub use ram::RamMedia;

@@ -55,13 +55,14 @@ impl RecordKeeper {
         let comparison = compare(record.as_ref(), found, boot).map_err(io::Error::other)?;
         let (record, stored) = match record {
             Some(record) if comparison.same => (record, Stored::Current),
-            _ => {
+            old => {
                 let record = Record {
                     incarnation: new_incarnation(),
                     size: comparison.size,
                     file: found.file.clone(),
                     dirty: false,
                     boot: boot.to_owned(),
+                    checksums: old.is_some_and(|old| old.checksums),
                 };
                 (record, Stored::Old)
             }
@@ -72,6 +73,11 @@ impl RecordKeeper {
     /// The incarnation of the contents.
     pub(crate) fn incarnation(&self) -> u64 {
         self.record.incarnation
+    }
+
+    /// Whether the file has checksums behind the data.
+    pub(crate) fn checksums(&self) -> bool {
+        self.record.checksums
     }
 
     /// Whether writes need no further [`mark_dirty`](Self::mark_dirty).

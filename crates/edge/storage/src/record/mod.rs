@@ -13,6 +13,7 @@ mod tests;
 pub(crate) use image::ImageRecord;
 pub(crate) use keeper::{RecordKeeper, RecordStore};
 
+use crate::media::Layout;
 use std::fmt;
 use std::fs::Metadata;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -23,6 +24,8 @@ use std::time::UNIX_EPOCH;
 const VERSION: u64 = 1;
 /// A value that the file system or the kernel does not report.
 const UNKNOWN: &str = "-";
+/// The algorithm of checksums.
+const CRC32C: &str = "crc32c";
 
 /// The last known state of a file's contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub(crate) struct Record {
     pub dirty: bool,
     /// The boot in which the file was last written (boot_id in random(4)).
     pub boot: String,
+    /// Whether the file has checksums behind the data.
+    pub checksums: bool,
 }
 
 /// Distinguishes a file from other files.
@@ -74,22 +79,33 @@ impl fmt::Display for Record {
             writeln!(f, "inode = {inode}\nbirth = {birth}")?;
         }
         writeln!(f, "state = {state}")?;
-        writeln!(f, "boot = {}", self.boot)
+        writeln!(f, "boot = {}", self.boot)?;
+        if self.checksums {
+            writeln!(f, "checksums = {CRC32C}")?;
+        }
+        Ok(())
     }
 }
 
 impl Record {
     /// The record of new contents of `size` bytes in a drive.
-    pub(crate) fn new(size: u64) -> Self {
+    pub(crate) fn new(size: u64, checksums: bool) -> Self {
         let (incarnation, boot) = (new_incarnation(), UNKNOWN.into());
-        Self { incarnation, size, file: None, dirty: false, boot }
+        Self { incarnation, size, file: None, dirty: false, boot, checksums }
+    }
+
+    /// The least number of bytes of the file.
+    pub(crate) fn file_length(&self) -> u64 {
+        // A size without a layout is larger than any file.
+        let length = || Layout::file_length(self.size).unwrap_or(u64::MAX);
+        if self.checksums { length() } else { self.size }
     }
 
     /// Parses the text. It has every key once, in any order; in a drive, inode and birth are
-    /// absent. Error: the fault, as a text to follow the record's name.
+    /// absent; without checksums, their algorithm is. Error: the fault, as a text to follow the record's name.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, String> {
-        const KEYS: [&str; 7] =
-            ["version", "incarnation", "size", "inode", "birth", "state", "boot"];
+        const KEYS: [&str; 8] =
+            ["version", "incarnation", "size", "inode", "birth", "state", "boot", "checksums"];
         let text = str::from_utf8(text).map_err(|_| "is not UTF-8 text".to_owned())?;
         let mut values: [Option<&str>; KEYS.len()] = [None; KEYS.len()];
         for line in text.lines().map(str::trim) {
@@ -120,13 +136,18 @@ impl Record {
         Ok(Self {
             incarnation: number(1, 16)?,
             size: number(2, 10)?,
-            file,
             dirty: match get(5)? {
                 "clean" => false,
                 "dirty" => true,
                 state => return Err(bad("state", state)),
             },
             boot: get(6)?.to_owned(),
+            checksums: match values[7] {
+                None => false,
+                Some(CRC32C) if file.is_none() => true,
+                Some(other) => return Err(bad("checksums", other)),
+            },
+            file,
         })
     }
 }
@@ -208,8 +229,9 @@ fn compare(record: Option<&Record>, found: &Found, boot: &str) -> Result<Compari
         note: note.map(|why| format!("{why}: its contents count as new")),
     };
     let Some(record) = record else { return Ok(fresh(None)) };
-    if found.length < record.size {
-        let (length, size) = (found.length, record.size);
+    let size = record.file_length();
+    if found.length < size {
+        let length = found.length;
         return Err(format!("gives {size} bytes, but the file has only {length}"));
     }
     let same_boot = boot != UNKNOWN && record.boot == boot;
@@ -224,7 +246,7 @@ fn compare(record: Option<&Record>, found: &Found, boot: &str) -> Result<Compari
         let why = "was being written when the machine went down";
         return Ok(Comparison { size, ..fresh(Some(why)) });
     }
-    let note = (size < found.length).then(|| {
+    let note = (record.file_length() < found.length).then(|| {
         format!("is {} bytes long, of which {size} are used; 'size=' grows it", found.length)
     });
     Ok(Comparison { same: true, size, note })

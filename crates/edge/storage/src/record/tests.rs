@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 fn record() -> Record {
     Record {
+        checksums: false,
         incarnation: 0x1234_5678_9abc_def0,
         size: 1 << 20,
         file: Some(Identity { inode: 42, birth: "1700000000.000000001".into() }),
@@ -128,9 +129,11 @@ proptest! {
     fn a_text_gives_its_record_back(
         incarnation: u64, size: u64, inode: u64, dirty: bool,
         birth in "[0-9]{1,10}\\.[0-9]{9}|-", boot in "[0-9a-f-]{36}|-", in_drive: bool,
+        checksums: bool,
     ) {
         let file = (!in_drive).then_some(Identity { inode, birth });
-        let record = Record { incarnation, size, file, dirty, boot };
+        let checksums = checksums && file.is_none();
+        let record = Record { incarnation, size, file, dirty, boot, checksums };
         prop_assert_eq!(Record::parse(record.to_string().as_bytes()), Ok(record));
     }
 

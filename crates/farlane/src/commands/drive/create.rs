@@ -31,8 +31,8 @@ pub struct Args {
     /// Capacity for all namespaces together, such as 10G
     #[arg(long, value_name = "BYTES", value_parser = span::bytes)]
     capacity: u64,
-    /// Namespace: size=SIZE[,block=512|4096][,sparse]. Space is reserved at once, or with sparse
-    /// when it is written. Repeatable; by default one namespace has the whole capacity
+    /// Namespace: size=SIZE[,block=512|4096][,sparse][,checksums=on]; sparse reserves no space.
+    /// Repeatable; by default one namespace has the whole capacity
     #[arg(long = "namespace", value_name = "NAMESPACE", conflicts_with = "no_namespaces")]
     namespaces: Vec<NewNamespace>,
     /// Create no namespace
@@ -55,9 +55,10 @@ pub fn run(args: &Args) -> Outcome {
         max_namespaces: MAX_NAMESPACES,
     });
     let mut contents = Vec::new();
-    for (nsid, NewNamespace { size, block, sparse }) in (1..).zip(new) {
+    for (nsid, NewNamespace { size, block, sparse, checksums }) in (1..).zip(new) {
         let namespace = random_namespace(size / u64::from(block), block.ilog2() as u8);
-        contents.push(NewContents { name: namespace.contents.clone(), size, sparse });
+        let name = namespace.contents.clone();
+        contents.push(NewContents { name, size, sparse, checksums });
         state.namespaces.insert(nsid, namespace);
         state.attachments.insert(nsid, BTreeSet::from([CONTROLLER]));
     }
@@ -73,7 +74,8 @@ impl Args {
             return Vec::new();
         }
         if self.namespaces.is_empty() {
-            let whole = NewNamespace { size: self.capacity, block: 512, sparse: false };
+            let whole =
+                NewNamespace { size: self.capacity, block: 512, sparse: false, checksums: false };
             let wrong = |why| wrong_usage(format!("--capacity: {why}"));
             return vec![whole.checked().unwrap_or_else(wrong)];
         }

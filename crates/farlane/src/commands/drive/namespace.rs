@@ -13,29 +13,33 @@ pub struct NewNamespace {
     pub block: u32,
     /// Whether space is allocated on writing instead of being reserved.
     pub sparse: bool,
+    /// Whether the contents have checksums.
+    pub checksums: bool,
 }
 
 impl FromStr for NewNamespace {
     type Err = String;
 
-    /// Parses `size=SIZE[,block=512|4096][,sparse]`.
+    /// Parses `size=SIZE[,block=512|4096][,sparse][,checksums=on|off]`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (mut size, mut block, mut sparse) = (None, 512, false);
+        let (mut size, mut block, mut sparse, mut checksums) = (None, 512, false, false);
         for part in text.split(',') {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             match key {
                 "size" => size = Some(bytes(value)?),
                 "block" => block = parse_block(value)?,
                 "sparse" if matches!(value, "" | "on") => sparse = true,
+                "checksums" if matches!(value, "on" | "off") => checksums = value == "on",
                 _ => {
                     return Err(format!(
-                        "invalid key '{part}': expected size=SIZE, block=512|4096 or sparse"
+                        "invalid key '{part}': expected size=SIZE, block=512|4096, sparse or \
+                         checksums=on|off"
                     ));
                 }
             }
         }
         let size = size.ok_or("expected size=SIZE")?;
-        Self { size, block, sparse }.checked()
+        Self { size, block, sparse, checksums }.checked()
     }
 }
 
@@ -58,9 +62,11 @@ mod tests {
 
     #[test]
     fn options_are_checked() {
-        let small = NewNamespace { size: 1 << 20, block: 4096, sparse: true };
+        let small = NewNamespace { size: 1 << 20, block: 4096, sparse: true, checksums: false };
         assert_eq!("size=1 MiB,block=4KiB,sparse".parse(), Ok(small));
-        for wrong in ["", "1M", "size=1000", "size=1M,block=1000", "size=1M,colour=red", "sparse"] {
+        let checked = NewNamespace { checksums: true, ..small };
+        assert_eq!("size=1M,block=4K,sparse,checksums=on".parse(), Ok(checked));
+        for wrong in ["", "1M", "size=1000", "size=1M,block=1000", "size=1M,checksums", "sparse"] {
             assert!(wrong.parse::<NewNamespace>().is_err(), "{wrong}");
         }
     }

@@ -12,7 +12,7 @@ use testkit::Folder as Scratch;
 const MIB: u64 = 1 << 20;
 
 fn new(name: &str, size: u64, sparse: bool) -> NewContents {
-    NewContents { name: name.into(), size, sparse }
+    NewContents { name: name.into(), size, sparse, checksums: false }
 }
 
 fn records(names: &[&str]) -> Records {

@@ -1,5 +1,6 @@
 //! Drives in folders of the machine, and on disks that crash.
 
+mod checksums;
 mod crash;
 mod folder;
 mod world;

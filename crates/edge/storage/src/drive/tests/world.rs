@@ -336,7 +336,12 @@ pub fn request(media: &mut FileMedia, operation: Operation) -> Completion {
 }
 
 pub fn new(id: u8) -> NewContents {
-    NewContents { name: name(id), size: (SECTORS * SECTOR) as u64, sparse: id.is_multiple_of(2) }
+    NewContents {
+        name: name(id),
+        size: (SECTORS * SECTOR) as u64,
+        sparse: id.is_multiple_of(2),
+        checksums: id.is_multiple_of(3),
+    }
 }
 
 fn name(id: u8) -> String {

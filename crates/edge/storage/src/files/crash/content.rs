@@ -140,6 +140,12 @@ impl Content {
         self.length.sync(succeeds);
     }
 
+    /// Handles the end of a sync of the sectors of a range.
+    pub fn sync_range(&mut self, offset: u64, length: u64, succeeds: bool) {
+        let sectors = offset / SECTOR as u64..(offset + length).div_ceil(SECTOR as u64);
+        self.sectors.range_mut(sectors).for_each(|(_, sector)| sector.sync(succeeds));
+    }
+
     /// The content after a crash, which is completely durable.
     pub fn crash(&self, random: &mut Random) -> Self {
         let fate = Fate::draw(random);

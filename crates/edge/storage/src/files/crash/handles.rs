@@ -52,6 +52,17 @@ impl File for CrashFile {
         Ok(())
     }
 
+    fn write_durably_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_at(bytes, offset)?;
+        let mut state = self.disk.state();
+        let step = state.step()?;
+        state.content(self.node).sync_range(offset, bytes.len() as u64, matches!(step, Step::Done));
+        match step {
+            Step::Done => Ok(()),
+            Step::Fails(error) => Err(error),
+        }
+    }
+
     fn len(&self) -> io::Result<u64> {
         Ok(self.disk.state().content(self.node).length())
     }

@@ -1,6 +1,6 @@
 //! Failures of the file behind a namespace.
 
-use super::{Shared, status_of};
+use super::{Shared, Turn, status_of};
 use crate::media::done;
 use nvme::block::{Completion, Error, Operation};
 use std::io;
@@ -34,12 +34,18 @@ impl Shared {
     /// Makes all written data durable. After a failure every later flush fails too. Linux drops
     /// pages that it could not write, and reports the error to only one call (fsync(2), "Errors").
     /// So a later success would hide the loss. For the same reason flushes run one at a time.
-    pub(super) fn flush(&self) -> Completion {
+    pub(super) fn flush(&self, turn: Turn) -> Completion {
         let mut failed = self.failures.flush.lock().expect("no worker panics with the lock");
         if let Some(error) = *failed {
             return Err(error);
         }
-        let Err(error) = self.file.sync_data() else { return done() };
+        let Err(error) = self.file.sync_data() else {
+            if let (Turn::Alone, Some(checksums)) = (turn, &self.checksums) {
+                // Marks that stay in the file do no harm.
+                let _ = checksums.clear_marks(&*self.file);
+            }
+            return done();
+        };
         let error = self.failed(&Operation::Flush, &error);
         *failed = Some(error);
         // After the loss, the record must mark the contents as new.

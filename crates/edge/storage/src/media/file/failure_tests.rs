@@ -33,6 +33,11 @@ impl File for Arc<Faulty> {
         fault.map_or(Ok(()), |(_, kind)| Err(kind.into()))
     }
 
+    fn write_durably_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_at(bytes, offset)?;
+        self.sync_data()
+    }
+
     fn len(&self) -> io::Result<u64> {
         Ok(self.bytes.lock().unwrap().len() as u64)
     }
@@ -74,6 +79,7 @@ fn media() -> (FileMedia, Arc<Faulty>) {
     let (notices, received) = channel();
     let shared = Shared {
         file: Box::new(file.clone()),
+        checksums: None,
         name: "disk".into(),
         marked: true.into(),
         keeper: None,
@@ -186,7 +192,13 @@ fn threads_do_what_the_kernel_refuses_to_io_uring() {
     let (socket, _) = std::os::unix::net::UnixStream::pair().unwrap();
     let file = Arc::new(Faulty { descriptor: Some(socket.into()), ..Faulty::default() });
     file.set_len(SIZE).unwrap();
-    let record = OpenedRecord { keeper: None, incarnation: 1, size: SIZE, notes: Vec::new() };
+    let record = OpenedRecord {
+        keeper: None,
+        incarnation: 1,
+        size: SIZE,
+        notes: Vec::new(),
+        checksums: None,
+    };
     let (name, aio) = ("disk".to_owned(), Aio::IoUringDirect);
     let mut media = FileMedia::from_file(Box::new(file), name, SIZE, false, aio, record).unwrap();
     let notice = media.take_notice().unwrap();

@@ -1,6 +1,8 @@
 //! A namespace in a file. Threads execute requests with `pread` and `pwrite`, or io_uring executes
 //! reads and writes; an eventfd signals completions.
 
+mod checked;
+mod checksums;
 mod failure;
 #[cfg(test)]
 mod failure_tests;
@@ -20,6 +22,8 @@ use crate::completions::{Completions, completions};
 use crate::files::{File, check_limit, grow};
 use crate::record::{RecordKeeper, RecordStore, boot_id};
 use bytes::Bytes;
+pub(crate) use checksums::Layout;
+use checksums::{Checksums, Order, Turn};
 use failure::Failures;
 use lock::lock;
 use nvme::block::{Completion, Error, Operation, Request};
@@ -27,14 +31,16 @@ use open::{Opened, Undo};
 use opened_record::OpenedRecord;
 use options::served_size;
 pub use options::{Aio, FileOptions};
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use transfers::Transfers;
+use transfers::{Progress, Transfers};
 
 /// Number of threads per file: enough to keep the page cache busy.
 const WORKERS: usize = 2;
@@ -47,7 +53,9 @@ pub struct FileMedia {
     read_only: bool,
     incarnation: u64,
     undo: Option<Undo>,
-    requests: Option<Sender<Request>>,
+    requests: Option<Sender<Task>>,
+    /// The order of requests with checksums; `None` without checksums.
+    order: Option<Order>,
     /// Reads and writes by io_uring; `None` if threads execute them.
     transfers: Option<Transfers>,
     done: Completions<(u64, Completion)>,
@@ -55,10 +63,14 @@ pub struct FileMedia {
     workers: Vec<JoinHandle<()>>,
 }
 
+/// A request and what it may do; without checksums always [`Turn::Free`].
+type Task = (Request, Turn);
+
 /// The state that the workers share.
 #[derive(Debug)]
 struct Shared {
     file: Box<dyn File>,
+    checksums: Option<Checksums>,
     /// Name of the file for messages.
     name: String,
     /// Whether the record needs no change before a write.
@@ -132,10 +144,12 @@ impl FileMedia {
         });
         let marked = AtomicBool::new(record.keeper.is_none());
         let keeper = record.keeper.map(Mutex::new);
-        let failures = Failures::default();
-        let shared = Shared { file, name, marked, keeper, failures, notices };
+        let (checksums, failures) = (record.checksums, Failures::default());
+        let layout = checksums.as_ref().map(|checksums| checksums.layout);
+        let shared = Shared { file, checksums, name, marked, keeper, failures, notices };
         let mut media = Self::start(shared, received, size, read_only, record.incarnation)?;
-        media.transfers = match Transfers::new(&*media.shared.file, aio, media.done.signal()) {
+        let (file, signal) = (&*media.shared.file, media.done.signal());
+        media.transfers = match Transfers::new(file, aio, layout, signal) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Err(about("in use by another process", error));
             }
@@ -156,7 +170,8 @@ impl FileMedia {
         incarnation: u64,
     ) -> io::Result<Self> {
         let shared = Arc::new(shared);
-        let (requests, queue) = channel::<Request>();
+        let order = shared.checksums.is_some().then(Order::default);
+        let (requests, queue) = channel::<Task>();
         let (finished, done) = completions()?;
         let queue = Arc::new(Mutex::new(queue));
         let workers = (0..WORKERS)
@@ -165,8 +180,8 @@ impl FileMedia {
                 std::thread::spawn(move || {
                     loop {
                         let next = queue.lock().expect("no worker panics with the lock").recv();
-                        let Ok(request) = next else { return };
-                        let outcome = shared.execute(request.operation);
+                        let Ok((request, turn)) = next else { return };
+                        let outcome = shared.execute(request.operation, turn);
                         finished.send([(request.id, outcome)]);
                     }
                 })
@@ -179,6 +194,7 @@ impl FileMedia {
             incarnation,
             undo: None,
             requests: Some(requests),
+            order,
             transfers: None,
             done,
             notices,
@@ -189,29 +205,83 @@ impl FileMedia {
 
 impl FileMedia {
     /// Passes a request to the threads. Returns an error completion if there is no thread.
-    fn hand_over(&mut self, request: Request) -> Option<Completion> {
+    fn hand_over(&mut self, task: Task) -> Option<Completion> {
         match &self.requests {
-            Some(requests) if requests.send(request).is_ok() => None,
+            Some(requests) if requests.send(task).is_ok() => None,
             _ => Some(Err(Error::Internal)),
         }
+    }
+
+    fn begin_task(&mut self, (request, turn): Task) -> Option<Completion> {
+        let task = match &mut self.transfers {
+            // A request that must update the record or marks first is for a thread.
+            Some(transfers) if self.shared.may(&request.operation) => {
+                transfers.start((request, turn), self.shared.checksums.as_ref())?
+            }
+            _ => (request, turn),
+        };
+        self.hand_over(task)
+    }
+
+    /// Begins the requests whose turn it is.
+    fn begin_next(&mut self) {
+        while let Some(task) = self.order.as_mut().and_then(Order::next) {
+            let done = self.begin_task(task);
+            debug_assert!(done.is_none(), "the threads live until all requests have ended");
+        }
+    }
+
+    /// Handles the end of a request.
+    fn ended(&mut self, (id, outcome): (u64, Completion)) -> (u64, Completion) {
+        if let Some(order) = &mut self.order {
+            order.finish(id);
+            self.begin_next();
+            self.submit();
+        }
+        (id, outcome)
+    }
+
+    /// Waits for the requests that have more than one step, and for the requests behind them.
+    fn drain(&mut self) {
+        while self.order.as_ref().is_some_and(|order| !order.is_idle()) {
+            self.clear_signal();
+            if self.poll_completion().is_none() {
+                let signal = self.done.signal();
+                let _ = poll(&mut [PollFd::new(&signal, PollFlags::IN)], None);
+            }
+        }
+    }
+
+    /// Verifies all data by their checksums; returns the ranges of bytes that do not have their
+    /// checksum or cannot be read. `None` without checksums. No request may be under way.
+    pub fn verify(&self) -> Option<Vec<Range<u64>>> {
+        let Shared { checksums, file, .. } = &*self.shared;
+        checksums.as_ref().map(|checksums| checksums.verify(&**file, 0..self.size))
     }
 }
 
 impl Shared {
-    fn execute(&self, operation: Operation) -> Completion {
+    fn execute(&self, operation: Operation, turn: Turn) -> Completion {
         match operation {
-            Operation::Flush => return self.flush(),
+            Operation::Flush => return self.flush(turn),
             Operation::Read { .. } => {}
             _ if self.failures.read_only() => return Err(Error::ReadOnly),
             _ => self.mark().map_err(|error| status_of(&error))?,
         }
-        execute(&*self.file, &operation).map_err(|error| self.failed(&operation, &error))
+        let outcome = match &self.checksums {
+            Some(checksums) => checksums.execute(&*self.file, &operation, turn),
+            None => execute(&*self.file, &operation),
+        };
+        outcome.map_err(|error| self.failed(&operation, &error))
     }
 
     /// Whether an operation can be executed without preparation.
     fn may(&self, operation: &Operation) -> bool {
         let marked = || self.marked.load(Ordering::Acquire) && !self.failures.read_only();
-        matches!(operation, Operation::Read { .. }) || marked()
+        let (offset, length) = operation.range();
+        let in_region = |one: &Checksums| one.is_marked(&(offset..offset + length));
+        matches!(operation, Operation::Read { .. })
+            || marked() && self.checksums.as_ref().is_none_or(in_region)
     }
 
     /// Marks the record durably as dirty, before the first write.
@@ -250,6 +320,18 @@ impl Shared {
         }
     }
 
+    /// Makes all data durable and removes the marks.
+    fn sync_all(&self) -> io::Result<()> {
+        self.file.sync_data()?;
+        match &self.checksums {
+            Some(checksums) if checksums.has_marks() => {
+                checksums.clear_marks(&*self.file)?;
+                self.file.sync_data()
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn notify(&self, text: String) {
         let _ = self.notices.send(format!("{}: {text}", self.name));
     }
@@ -281,12 +363,15 @@ impl Media for FileMedia {
             _ if self.read_only => return Some(Err(Error::ReadOnly)),
             _ => {}
         }
-        let request = match &mut self.transfers {
-            // A request that must update the record first is for a thread.
-            Some(transfers) if self.shared.may(&request.operation) => transfers.start(request)?,
-            _ => request,
+        let (Some(order), Some(checksums)) = (&mut self.order, &self.shared.checksums) else {
+            return self.begin_task((request, Turn::Free));
         };
-        self.hand_over(request)
+        if self.requests.is_none() {
+            return Some(Err(Error::Internal));
+        }
+        order.add(request, checksums.has_marks());
+        self.begin_next();
+        None
     }
 
     fn submit(&mut self) -> bool {
@@ -300,19 +385,24 @@ impl Media for FileMedia {
     }
 
     fn poll_completion(&mut self) -> Option<(u64, Completion)> {
-        // Submit the transfers that the kernel did not accept at the last attempt.
-        self.submit();
-        while let Some(ended) = self.transfers.as_mut().and_then(Transfers::ended) {
-            let request = match ended {
-                Ok(completed) => return Some(completed),
-                Err(request) => request,
+        loop {
+            // Submit the transfers that the kernel did not accept at the last attempt.
+            self.submit();
+            let checksums = self.shared.checksums.as_ref();
+            let ended = self.transfers.as_mut().and_then(|transfers| transfers.ended(checksums));
+            let completed = match ended {
+                Some(Progress::Completed(id, outcome)) => Some((id, outcome)),
+                Some(Progress::Continues) => None,
+                Some(Progress::ForThread(task)) => {
+                    let id = task.0.id;
+                    self.hand_over(task).map(|outcome| (id, outcome))
+                }
+                None => return self.done.poll().map(|completed| self.ended(completed)),
             };
-            let id = request.id;
-            if let Some(outcome) = self.hand_over(request) {
-                return Some((id, outcome));
+            if let Some(completed) = completed {
+                return Some(self.ended(completed));
             }
         }
-        self.done.poll()
     }
 
     fn clear_signal(&mut self) {
@@ -349,9 +439,11 @@ impl Media for FileMedia {
     }
 
     fn close(&mut self) -> io::Result<()> {
-        if self.requests.take().is_none() {
+        if self.requests.is_none() {
             return Ok(());
         }
+        self.drain();
+        self.requests = None;
         // The drop waits for the transfers under way.
         self.transfers = None;
         for worker in self.workers.drain(..) {
@@ -365,7 +457,7 @@ impl Media for FileMedia {
                 "{}: an earlier flush failed, so written data may be lost",
                 self.shared.name
             ))),
-            false => self.shared.file.sync_data(),
+            false => self.shared.sync_all(),
         };
         let recorded = self.shared.with_record(|keeper| match &synced {
             Ok(()) => keeper.mark_clean(),

@@ -1,5 +1,6 @@
 //! The record of a file that is being opened.
 
+use super::checksums::Checksums;
 use super::open::Opened;
 use crate::files::File;
 use crate::record::{Found, ImageRecord, RecordKeeper, RecordStore, new_incarnation};
@@ -17,6 +18,8 @@ pub(super) struct OpenedRecord {
     pub size: u64,
     /// Messages for the user.
     pub notes: Vec<String>,
+    /// The checksums of the contents, if they have any.
+    pub checksums: Option<Checksums>,
 }
 
 impl OpenedRecord {
@@ -36,13 +39,18 @@ impl OpenedRecord {
             RecordKeeper::open(store, found, boot, fresh).map_err(|error| {
                 io::Error::new(error.kind(), format!("its record {record} {error}{help}"))
             })?;
+        let killed = keeper.is_dirty();
         let mut notes = Vec::from_iter(comparison.note);
         notes.extend(
             file.and_then(|file| keeper.sync_dirty(file))
                 .map(|error| format!("cannot be synced: {error}: its contents count as new")),
         );
         let (incarnation, size) = (keeper.incarnation(), comparison.size);
-        Ok((Self { keeper: Some(keeper), incarnation, size, notes }, comparison.same))
+        let checksums = match file {
+            Some(file) if keeper.checksums() => Some(Checksums::open(file, size, killed)?),
+            _ => None,
+        };
+        Ok((Self { keeper: Some(keeper), incarnation, size, notes, checksums }, comparison.same))
     }
 
     /// Reads the record of contents in a drive, which must exist. Error: a sentence without the
@@ -66,7 +74,8 @@ impl OpenedRecord {
                 true => (unchanged(&opened.metadata, opened.length), Vec::new()),
                 false => (new_incarnation(), vec![note.to_owned()]),
             };
-            return Ok(Self { keeper: None, incarnation, size: opened.length, notes });
+            let (keeper, size) = (None, opened.length);
+            return Ok(Self { keeper, incarnation, size, notes, checksums: None });
         };
         let (record, exists) = (image.name(), image.exists());
         let keeps = !read_only && image.is_writable();

@@ -72,7 +72,7 @@ impl Scratch {
 }
 
 /// Executes one request.
-pub(in crate::media) fn run(media: &mut dyn Media, operation: Operation) -> Completion {
+pub(crate) fn run(media: &mut dyn Media, operation: Operation) -> Completion {
     if let Some(outcome) = media.start(Request { id: 7, command: None, nsid: 1, operation }) {
         return outcome;
     }
@@ -234,7 +234,9 @@ fn full(keeper: Option<RecordKeeper>) -> (Shared, Receiver<String>) {
     let (file, name, keeper): (Box<dyn File>, _, _) =
         (Box::new(full_file()), "full".into(), keeper.map(Mutex::new));
     let failures = Failures::default();
-    (Shared { file, name, marked: true.into(), keeper, failures, notices }, received)
+    let shared =
+        Shared { file, checksums: None, name, marked: true.into(), keeper, failures, notices };
+    (shared, received)
 }
 
 #[test]
@@ -279,7 +281,7 @@ fn a_flush_that_failed_makes_the_contents_new() {
     let before = kept(&opened());
     let incarnation = before.incarnation;
     let (shared, _heard) = full(before.keeper);
-    assert_eq!(shared.execute(Operation::Flush), Err(Error::Media));
+    assert_eq!(shared.execute(Operation::Flush, Turn::Free), Err(Error::Media));
     // The contents count as new even if the process is killed now, or the last sync succeeds.
     assert!(!scratch.record().exists());
     shared.with_record(RecordKeeper::mark_clean).unwrap();

@@ -2,13 +2,15 @@
 //! that fail or that are short go to the threads. Thus only threads continue short transfers and
 //! evaluate errors.
 
-use super::Aio;
+use super::checked::{Checked, Part};
+use super::checksums::{Checksums, Layout};
 use super::lock::pass_on;
+use super::{Aio, Task};
 use crate::files::File;
 use crate::media::done;
 use crate::ring::{Ended, Ring};
 use bytes::{Buf, Bytes, BytesMut};
-use nvme::block::{Completion, Operation, Request};
+use nvme::block::{Completion, Operation};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, ioctl_blksszget, statx};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -32,8 +34,21 @@ struct Alignment {
 /// Reads and writes under way.
 #[derive(Debug)]
 pub(super) struct Transfers {
-    ring: Ring<Request>,
+    pub(super) ring: Ring<Part>,
     alignment: Alignment,
+    /// The requests with checksums.
+    pub(super) checked: Checked,
+}
+
+/// What follows from the end of a transfer.
+#[derive(Debug)]
+pub(super) enum Progress {
+    /// The request with this ID is completed.
+    Completed(u64, Completion),
+    /// The request goes on with another transfer.
+    Continues,
+    /// A thread must execute the request.
+    ForThread(Task),
 }
 
 impl Transfers {
@@ -46,6 +61,7 @@ impl Transfers {
     pub(super) fn new(
         file: &dyn File,
         aio: Aio,
+        layout: Option<Layout>,
         signal: BorrowedFd<'_>,
     ) -> io::Result<Option<Self>> {
         let Some(file) = file.descriptor() else { return Ok(None) };
@@ -55,30 +71,35 @@ impl Transfers {
             Aio::IoUringDirect => (reopened(file)?, alignment(file)),
         };
         let description = worked_on.try_clone()?;
-        let ring = Ring::new(worked_on, signal, MOST)?;
+        // Data and checksums are separate transfers.
+        let most = if layout.is_some() { 2 * MOST } else { MOST };
+        let ring = Ring::new(worked_on, signal, most)?;
         if matches!(aio, Aio::IoUringDirect) {
             pass_on(file, &description)?;
         }
-        Ok(Some(Self { ring, alignment }))
+        Ok(Some(Self { ring, alignment, checked: Checked::default() }))
     }
 
     /// Starts a read or a write; returns a request that a thread must execute.
-    pub(super) fn start(&mut self, request: Request) -> Option<Request> {
-        let (offset, bytes) = request.operation.range();
-        let aligned = (offset | bytes) & (self.alignment.range - 1) == 0;
-        if !aligned || !self.ring.has_room() {
-            return Some(request);
+    pub(super) fn start(&mut self, task: Task, checksums: Option<&Checksums>) -> Option<Task> {
+        if let Some(checksums) = checksums {
+            return self.start_checked(task, checksums);
         }
-        match &request.operation {
+        let (offset, bytes) = task.0.operation.range();
+        let aligned = (offset | bytes) & (self.alignment.range - 1) == 0;
+        if !aligned || self.ring.room() == 0 {
+            return Some(task);
+        }
+        match &task.0.operation {
             Operation::Read { offset, length } => {
                 let (offset, buffer) = (*offset, self.buffer(*length));
-                self.ring.read(offset, buffer, request);
+                self.ring.read(offset, buffer, Part::Whole(task));
             }
             Operation::Write { offset, data } => {
                 let (offset, data) = (*offset, self.aligned(data));
-                self.ring.write(offset, data, request);
+                self.ring.write(offset, data, Part::Whole(task));
             }
-            _ => return Some(request),
+            _ => return Some(task),
         }
         None
     }
@@ -91,16 +112,19 @@ impl Transfers {
         self.ring.submit()
     }
 
-    /// The next transfer that has ended. `Ok`: its ID and completion. `Err`: its request, which a
-    /// thread must execute.
-    pub(super) fn ended(&mut self) -> Option<Result<(u64, Completion), Request>> {
-        let Ended { value: request, read, result } = self.ring.ended()?;
-        let (_, bytes) = request.operation.range();
-        Some(match result {
-            Ok(count) if count as u64 == bytes => {
-                Ok((request.id, read.map_or_else(done, |read| Ok(read.freeze()))))
-            }
-            _ => Err(request),
+    /// What follows from the next transfer that has ended.
+    pub(super) fn ended(&mut self, checksums: Option<&Checksums>) -> Option<Progress> {
+        let Ended { value, read, result } = self.ring.ended()?;
+        Some(match (value, checksums) {
+            (Part::Whole(task), _) => match result {
+                Ok(count) if count as u64 == task.0.operation.range().1 => {
+                    let completion = read.map_or_else(done, |read| Ok(read.freeze()));
+                    Progress::Completed(task.0.id, completion)
+                }
+                _ => Progress::ForThread(task),
+            },
+            (part, Some(checksums)) => self.part_ended(part, read, result, checksums),
+            (_, None) => unreachable!("without checksums, all transfers are whole requests"),
         })
     }
 
