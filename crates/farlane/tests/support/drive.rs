@@ -278,6 +278,11 @@ impl Drive {
         self.memory.load(DATA, blocks * BLOCK)
     }
 
+    /// Reads one block; returns status code type × 256 + status code.
+    pub fn try_read(&mut self, block: u64) -> u16 {
+        self.try_transfer(READ, block, BLOCK)
+    }
+
     /// Submits a read or write of one block with data at DMA address `address`. Does not wait for
     /// the completion.
     pub fn begin(&mut self, opcode: u8, address: u64) {

@@ -59,23 +59,26 @@ fn commit_is_atomic_at_every_step() {
 
 #[test]
 fn flushed_data_survive() {
-    at_every_step(
-        "data",
-        &[
-            Op::Create(1),
-            Op::Write(1, 0, 8, 1),
-            Op::Write(1, 2, 3, 2),
-            Op::Flush(1),
-            Op::Write(1, 3, 4, 3),
-            Op::Zero(1, 0),
-            Op::Flush(1),
-            Op::Write(1, 1, 1, 4),
-            Op::Close(1),
-            Op::Write(1, 0, 8, 5),
-            Op::Reopen,
-            Op::Write(1, 7, 1, 6),
-        ],
-    );
+    // Contents 3 have checksums.
+    for id in [1, 3] {
+        at_every_step(
+            "data",
+            &[
+                Op::Create(id),
+                Op::Write(id, 0, 8, 1),
+                Op::Write(id, 2, 3, 2),
+                Op::Flush(id),
+                Op::Write(id, 3, 4, 3),
+                Op::Zero(id, 0),
+                Op::Flush(id),
+                Op::Write(id, 1, 1, 4),
+                Op::Close(id),
+                Op::Write(id, 0, 8, 5),
+                Op::Reopen,
+                Op::Write(id, 7, 1, 6),
+            ],
+        );
+    }
 }
 
 #[test]
@@ -236,14 +239,26 @@ fn versions_that_cannot_be_read_are_refused_and_left_alone() {
     let newer = Disk::new();
     drop(create::create(&newer.root(), "drive", Records::new(), &[], 7).unwrap());
     let error = refused(&newer, &Formats::KNOWN);
-    assert!(error.contains("version 7, but this program reads up to 1"), "{error}");
+    assert!(error.contains("version 7, but this program reads up to 2"), "{error}");
     let older = version_0();
     let error = refused(&older, &Formats::KNOWN);
-    assert!(error.contains("version 0, but this program reads 1"), "{error}");
+    assert!(error.contains("version 0, but this program reads 2"), "{error}");
     let failing = Formats { newest: 1, migrations: &[(0, |_| Err("it is odd".into()))] };
     let error = refused(&older, &failing);
     assert!(error.contains("from version 0: it is odd"), "{error}");
     assert_eq!(open(&older, &FROM_0).unwrap().records().len(), 2);
+}
+
+#[test]
+fn contents_of_version_1_have_no_checksums() {
+    let disk = Disk::new();
+    let contents = [super::world::new(1)];
+    drop(create::create(&disk.root(), "drive", Records::new(), &contents, 1).unwrap());
+    let drive = open(&disk, &Formats::KNOWN).unwrap();
+    assert!(!drive.contents().unwrap()[0].checksums);
+    assert_eq!(drive.open_contents("c1").unwrap().verify(), None);
+    let folder = disk.root().folder("drive").unwrap();
+    assert_eq!(show::show(&*folder).unwrap().version, 2);
 }
 
 #[test]

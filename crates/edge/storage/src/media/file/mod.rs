@@ -256,7 +256,7 @@ impl FileMedia {
     /// checksum or cannot be read. `None` without checksums. No request may be under way.
     pub fn verify(&self) -> Option<Vec<Range<u64>>> {
         let Shared { checksums, file, .. } = &*self.shared;
-        checksums.as_ref().map(|checksums| checksums.verify(&**file, 0..self.size))
+        checksums.as_ref().map(|checksums| checksums.verify(&**file))
     }
 }
 

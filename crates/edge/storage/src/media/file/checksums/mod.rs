@@ -254,11 +254,11 @@ impl Checksums {
         Ok(())
     }
 
-    /// Verifies the units of a range; returns the ranges of bytes without their checksum or that
-    /// cannot be read, in order.
-    pub(super) fn verify(&self, file: &dyn File, range: Range<u64>) -> Vec<Range<u64>> {
+    /// Verifies all units; returns the ranges of bytes without their checksum or that cannot be
+    /// read, in order.
+    pub(super) fn verify(&self, file: &dyn File) -> Vec<Range<u64>> {
         let mut bad: Vec<Range<u64>> = Vec::new();
-        for units in pieces(range, LARGEST) {
+        for units in pieces(0..self.layout.end(), LARGEST) {
             let numbers: Vec<_> = match self.load(file, &units) {
                 Ok((data, sums)) => mismatches(&data, &sums).collect(),
                 Err(_) => (0..((units.end - units.start) / UNIT) as usize).collect(),

@@ -31,11 +31,11 @@ impl Checksums {
                 true => sums.after_kill(file),
                 false => sums.after_crash(file),
             }
-            // Otherwise the marks stay, and the regions are read again after the next crash.
-            if file.sync_data().is_ok() {
-                file.zero_range(layout.intents(), INTENTS * INTENT)?;
-                sums.clear_marks(file)?;
-            }
+            // After an error the marks stay, and the regions are read again after the next crash.
+            let _ = file
+                .sync_data()
+                .and_then(|()| file.zero_range(layout.intents(), INTENTS * INTENT))
+                .and_then(|()| sums.clear_marks(file));
         }
         Ok(sums)
     }
