@@ -3,7 +3,6 @@
 //! a few requests check that every way reads the written data.
 
 use super::*;
-use crate::drive::{DriveFolder, NewContents};
 use crate::media::Media;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::unix::fs::FileExt;
@@ -151,23 +150,4 @@ fn the_table_of_a_folder() {
     }
     std::fs::remove_file(path).unwrap();
     assert!(file.metadata().unwrap().len() > 0);
-}
-
-/// Serves one load of a drive's contents, for callgrind: read or write, depth, with or without
-/// checksums, number of requests.
-#[test]
-fn one_load_of_a_drive() {
-    let text = std::env::var("FARLANE_MEDIA_LOAD").unwrap_or("write,32,on,10".into());
-    let parts: Vec<_> = text.split(',').collect();
-    let number = |index: usize| parts[index].parse().expect("a number");
-    let scratch = Folder::new();
-    let (size, checksums) = (16 << 20, parts[2] == "on");
-    let new = NewContents { name: "c".into(), size, sparse: false, checksums };
-    let drive = DriveFolder::create(&scratch.join("drive"), Default::default(), &[new]).unwrap();
-    let mut media = drive.open_contents("c").unwrap();
-    media.begin();
-    let fill = Load { write: true, random: false, bytes: 64 << 10, count: 256, ..READ };
-    assert!(run(&mut media, fill) > 0.0);
-    let load = Load { write: parts[0] == "write", depth: number(1), count: number(3), ..READ };
-    assert!(run(&mut media, load) > 0.0);
 }
