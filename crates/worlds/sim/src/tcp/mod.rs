@@ -203,7 +203,7 @@ impl Host {
     }
 
     /// This host after a power cycle: no sockets, new initial sequence numbers. The IDs of frames
-    /// and sockets continue.
+    /// and sockets continue, and so do the ports: a peer may still have the former connection.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let (seed, first_frame) = (
@@ -214,6 +214,7 @@ impl Host {
         let mut host = Self::new(Config { seed, first_frame, ..self.config.clone() });
         host.device.neighbours.clone_from(&self.device.neighbours);
         host.next_socket = sockets;
+        host.next_port = self.next_port;
         host.counters = self.counters;
         host
     }
