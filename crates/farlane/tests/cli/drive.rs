@@ -118,9 +118,13 @@ fn changed_byte_of_contents_with_checksums_is_an_unrecovered_read_error() {
         let drive = Drive::attach_to(&host.socket(0), false);
         (device, host, drive)
     };
-    let (mut device, _host, mut drive) = serve("first");
+    let (mut device, host, mut drive) = serve("first");
     let data = pattern(1, 128 << 10);
     drive.write(0, &data);
+    drop(drive);
+    // Otherwise the next process would wait for this host.
+    host.stop();
+    device.process.line("detached");
     device.process.kill();
     let clean = prints(&["drive", "scrub", name(&place)]);
     assert!(clean.contains("namespace 1: 1 MiB verified, 0 bad bytes"), "{clean}");

@@ -135,7 +135,7 @@ fn cuts_of_raw_ethernet_cost_no_transfer() {
         let device = away.enter(|| node(&listen)).unwrap();
         let address = device.listens().replace("raw:far0,", "raw:near0,");
         let io = ["io", "--connect", &address, "--insecure", "--rw", "randrw", "--verify"];
-        let more = ["--destructive", "--yes", "--runtime", "6", "--time_based", "--json"];
+        let more = ["--destructive", "--yes", "--runtime", "9", "--time_based", "--json"];
         let mut load = Process::start(&mut farlane(&[&io[..], &more].concat()), "load", &folder);
         device.line("attached");
         for ms in [100, 1_300, 30] {

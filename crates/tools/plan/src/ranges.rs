@@ -288,8 +288,10 @@ fn right(allowed: Allowed) -> Vec<String> {
             vec!["[]".to_owned(), "[5]".to_owned(), other(*least), other(least + 1)]
         }
         Allowed::List(_) => {
-            let texts =
-                ["4KiB", "1ms..2ms", "1ms 5G", "S ff 1ms", "S ff 2ms", "3 e", "1s -1ms", "poison"];
+            let texts = [
+                "4KiB", "1ms", "1ms..2ms", "1ms 5G", "S ff 1ms", "S ff 2ms", "3 e", "1s -1ms",
+                "poison",
+            ];
             let texts = texts.map(|text| format!("[{text:?}]"));
             ["[]".to_owned(), "[5]".to_owned()].into_iter().chain(texts).collect()
         }

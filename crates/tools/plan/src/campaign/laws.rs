@@ -63,12 +63,9 @@ fn simulate(scenario: &Scenario) -> Outcome {
     world.observe(Box::new(watcher.clone()));
     let ended = steps(&mut world, &planned, &watcher);
     let watcher = &mut watcher.0.borrow_mut();
-    // Software gives a drive up after a register read of all ones, at boot or after a reset.
-    let gives_up = match &ended {
-        Err(Ended::Failed(Error::DriveLost { .. })) => scenario.has(Kind::DriveReset),
-        Err(Ended::Failed(Error::Boot { .. })) => true,
-        _ => false,
-    };
+    // Software gives a drive up after a register read of all ones after a reset.
+    let lost = matches!(&ended, Err(Ended::Failed(Error::DriveLost { .. })));
+    let gives_up = lost && scenario.has(Kind::DriveReset);
     let is_given_up = gives_up && watcher.reached.contains(&Condition::Interrupted);
     let mut run = Run { scenario, planned: &planned, watcher, is_given_up };
     if let (false, Err(why)) = (is_given_up, ended) {
