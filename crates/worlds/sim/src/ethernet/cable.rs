@@ -117,6 +117,8 @@ struct OnTheWay {
     due: Instant,
     /// The delay of this frame.
     takes: Duration,
+    /// Whether later frames may pass it.
+    reordered: bool,
     transmission: Transmission,
 }
 
@@ -253,8 +255,10 @@ impl Cable {
                 self.last_end = transmission.end;
             }
             let due = self.due(&transmission);
-            let at = self.on_the_way.partition_point(|earlier| earlier.due <= due);
-            self.on_the_way.insert(at, OnTheWay { due, takes, transmission });
+            let passes = |earlier: &OnTheWay| earlier.reordered && earlier.due > due;
+            let behind = self.on_the_way.iter().rposition(|earlier| !passes(earlier));
+            let at = behind.map_or(0, |behind| behind + 1);
+            self.on_the_way.insert(at, OnTheWay { due, takes, reordered, transmission });
         }
     }
 
@@ -320,7 +324,7 @@ impl Cable {
             Some(front) if now < front.due => return Output::Timeout(Some(front.due)),
             Some(_) => {}
         }
-        let OnTheWay { due, takes, mut transmission } =
+        let OnTheWay { due, takes, mut transmission, .. } =
             self.on_the_way.pop_front().expect("looked at");
         let on_line = due.since(Instant::ZERO) - takes;
         let latency = &mut transmission.frame.latency;
