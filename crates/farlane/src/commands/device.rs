@@ -170,7 +170,10 @@ fn line(event: &DeviceEvent) -> String {
         DeviceEvent::HostPathLost(peer, cause) => format!("host {peer}: path lost: {cause}"),
         DeviceEvent::HostPathUp(peer) => format!("host {peer}: further path up"),
         DeviceEvent::HostFailedOver(peer) => format!("host {peer}: this path takes over"),
-        DeviceEvent::HostDown(peer, cause) => format!("host {peer} detached: {cause}"),
+        DeviceEvent::HostDown(Some(peer), cause) => format!("host {peer} detached: {cause}"),
+        DeviceEvent::HostDown(None, cause) => {
+            format!("the host of the killed process detached: {cause}")
+        }
         DeviceEvent::TurnedAway(peer, cause) => format!("rejected {peer}: {cause}"),
         DeviceEvent::Moved { by, group, answer } => moved(&by.to_string(), *group, answer),
         DeviceEvent::Suppressed(rest) => {

@@ -99,6 +99,23 @@ fn kills_of_a_drive_under_verified_load_cost_no_transfer() {
     assert_eq!((&health["power_cycles"], &health["unsafe_shutdowns"]), (&1.into(), &0.into()));
 }
 
+/// The host of the killed process does not come back.
+#[test]
+fn a_restarted_drive_gives_its_former_host_up() {
+    let folder = scratch("survival-gone");
+    let place = folder.join("drive");
+    create(&place, "1M", &[]);
+    let mut device = Node::drive_at(ANY, &folder, "device", &place);
+    let mut host = HostNode::start(&folder, "host", &[device.address()], &["--survive", "2s"]);
+    device.process.kill();
+    host.process.kill();
+    let device = Node::drive_at(device.address(), &folder, "device-1", &place);
+    device.process.line("the host of the killed process detached");
+    let next = HostNode::start(&folder, "next", &[device.address()], &[]);
+    next.stop();
+    device.stop();
+}
+
 /// The switch node behind the cuts has a link of its own to the device node.
 #[test]
 fn cuts_in_front_of_a_switch_node_cost_no_transfer() {

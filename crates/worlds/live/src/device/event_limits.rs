@@ -195,7 +195,7 @@ mod tests {
     fn reconnecting_hosts_are_reported_in_few_lines() {
         let events = (0..10_000).map(|n| match n % 2 {
             0 => DeviceEvent::HostUp(peer(1)),
-            _ => DeviceEvent::HostDown(peer(1), Cause::Goodbye),
+            _ => DeviceEvent::HostDown(Some(peer(1)), Cause::Goodbye),
         });
         let (emitted, _) = emitted(Duration::from_ms(1), events);
         assert!((21..=28).contains(&emitted.len()), "{} lines", emitted.len());

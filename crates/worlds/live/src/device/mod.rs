@@ -47,8 +47,9 @@ pub enum DeviceEvent {
     HostPathUp(Remote),
     /// This path has taken over from another one.
     HostFailedOver(Remote),
-    /// The host is gone; the device has been reset.
-    HostDown(Remote, Cause),
+    /// The host is gone; the device has been reset. `None`: the host of an earlier process, which has
+    /// not connected again.
+    HostDown(Option<Remote>, Cause),
     /// A peer was rejected, or did not use the protocol.
     TurnedAway(Remote, Cause),
     /// A peer requested to move the device to another group.

@@ -20,13 +20,13 @@ impl<A: Attached> DeviceNode<A> {
             | Event::Moved { by: path, .. } => Some(path),
             Event::HostDown(path, _) => path,
         };
-        let (peer, failure) = match path.map(|path| self.index(path)) {
-            Some(index) => {
-                let carrier = &mut self.paths[index].carrier;
-                (carrier.remote(), carrier.take_failure())
-            }
-            None => (self.last_host.clone().expect("a host that had a connection"), None),
+        let Some(index) = path.map(|path| self.index(path)) else {
+            let Event::HostDown(_, cause) = event else { unreachable!("it has a path") };
+            self.tracer.lost(Tap::UPLINK, &cause, false);
+            return DeviceEvent::HostDown(self.last_host.clone(), cause);
         };
+        let carrier = &mut self.paths[index].carrier;
+        let (peer, failure) = (carrier.remote(), carrier.take_failure());
         let why = |cause| failure.map_or(cause, Cause::Refused);
         match event {
             Event::HostUp(_) => {
@@ -47,7 +47,7 @@ impl<A: Attached> DeviceNode<A> {
             Event::HostDown(_, cause) => {
                 let cause = why(cause);
                 self.tracer.lost(Tap::UPLINK, &cause, false);
-                DeviceEvent::HostDown(peer, cause)
+                DeviceEvent::HostDown(Some(peer), cause)
             }
             Event::Rejected(_, cause) => DeviceEvent::TurnedAway(peer, why(cause)),
             Event::Moved { group, answer, .. } => DeviceEvent::Moved { by: peer, group, answer },
