@@ -34,6 +34,10 @@ const SHORT: [(&str, &[&str]); 18] = [
     ("reordered-tcp", &["workload.runtime=1ms"]),
 ];
 
+/// A session over two paths at the same time, which the dissector does not follow
+/// (`docs/wireshark.md`, "Not done").
+const TWO_PATHS: &str = "two-paths";
+
 /// Keys for raw Ethernet. The frames of these plans have priorities, so they need tags.
 const RAW: [&str; 2] = ["transport=raw", "link.vlan=1"];
 
@@ -145,6 +149,7 @@ fn no_plan_has_errors_in_its_capture() {
     let names = names.filter(|path| path.extension() == Some("toml".as_ref()));
     let mut names: Vec<String> =
         names.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    names.retain(|name| name != TWO_PATHS);
     names.sort();
     Tshark::ready();
     // One run of tshark uses one core, so two run at the same time.
