@@ -23,9 +23,9 @@ pub struct SavedNode {
 }
 
 impl SavedNode {
-    /// The bytes of a state.
-    pub fn encode(&self) -> Vec<u8> {
-        postcard::to_stdvec(self).expect("memory is all it needs")
+    /// Appends the bytes of the state to `bytes`.
+    pub fn encode(&self, bytes: Vec<u8>) -> Vec<u8> {
+        postcard::to_extend(self, bytes).expect("memory is all it needs")
     }
 
     /// The state with these bytes.

@@ -260,7 +260,7 @@ impl World {
             (number, payload.len() as u32)
         };
         let save = |drive: &mut DriveNode, unsent: &_| drive.subsystem_mut().save(unsent);
-        self.kept.state = self.device.save(save, &mut place).map(|saved| saved.encode());
+        self.kept.state = self.device.save(save, &mut place).map(|saved| saved.encode(Vec::new()));
         self.device.function_mut();
         for bytes in std::mem::take(&mut self.outgoing) {
             if self.dies() {

@@ -46,10 +46,7 @@ impl NodeSession {
             session.place(number, payload)
         };
         match node.save(|tapped, unsent| tapped.inner.save(unsent), &mut place) {
-            Some(state) => {
-                let time = since_boot().to_le_bytes();
-                self.0.store(&[&time[..], &state.encode()].concat())
-            }
+            Some(state) => self.0.store(&state.encode(since_boot().to_le_bytes().into())),
             None => {
                 self.0.clear();
                 Ok(())

@@ -39,6 +39,11 @@ impl Layout {
         self.size.next_multiple_of(ALIGNMENT) + offset / UNIT * 4
     }
 
+    /// Offset and number of bytes of the checksums of whole units.
+    pub(super) fn sums(&self, units: &Range<u64>) -> (u64, u64) {
+        (self.sum(units.start), (units.end - units.start) / UNIT * 4)
+    }
+
     /// Offset of the marks: one bit per region, in words of 64 bits.
     pub(super) fn marks(&self) -> u64 {
         self.sum(self.end()).next_multiple_of(ALIGNMENT)

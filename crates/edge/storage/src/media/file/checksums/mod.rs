@@ -143,16 +143,9 @@ impl Checksums {
         for piece in pieces(whole, REGION) {
             self.announce_zeroes(file, &piece, intent)?;
             let zeroed = file.zero_range(piece.start, piece.end - piece.start);
-            self.complete(
-                file,
-                piece.clone(),
-                zeroed.and_then(|()| {
-                    file.zero_range(
-                        self.layout.sum(piece.start),
-                        (piece.end - piece.start) / UNIT * 4,
-                    )
-                }),
-            )?;
+            let (sums, length) = self.layout.sums(&piece);
+            let zeroed = zeroed.and_then(|()| file.zero_range(sums, length));
+            self.complete(file, piece, zeroed)?;
         }
         Ok(())
     }
@@ -164,16 +157,11 @@ impl Checksums {
             self.announce_zeroes(file, &piece, intent)?;
             match file.punch_hole(piece.start, piece.end - piece.start) {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(()),
-                freed => self.complete(
-                    file,
-                    piece.clone(),
-                    freed.and_then(|()| {
-                        file.punch_hole(
-                            self.layout.sum(piece.start),
-                            (piece.end - piece.start) / UNIT * 4,
-                        )
-                    }),
-                )?,
+                freed => {
+                    let (sums, length) = self.layout.sums(&piece);
+                    let freed = freed.and_then(|()| file.punch_hole(sums, length));
+                    self.complete(file, piece, freed)?;
+                }
             }
         }
         Ok(())
