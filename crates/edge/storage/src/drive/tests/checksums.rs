@@ -1,6 +1,7 @@
 //! Tests of checksums: on a real folder with many requests at once, and on the model of a disk.
 
 use super::super::*;
+use super::every_step;
 use crate::files::crash::Disk;
 use crate::files::{Access, File, Folder};
 use crate::media::{Layout, Media, run};
@@ -103,8 +104,7 @@ fn change(disk: &Disk, boot: &str) -> Result<(), String> {
 /// process runs is found in every unit.
 #[test]
 fn kill_at_every_step_neither_invents_nor_hides_a_fault() {
-    let mut step = 0;
-    loop {
+    let step = every_step(|step| {
         let disk = disk(SIZE).stopping_at(step);
         let ended = change(&disk, "A");
         let units = |killed: &Disk| -> Vec<Completion> {
@@ -118,11 +118,8 @@ fn kill_at_every_step_neither_invents_nor_hides_a_fault() {
         for (number, unit) in units(&killed).iter().enumerate() {
             assert_eq!(unit.is_err(), number as u64 == flipped, "killed at step {step}");
         }
-        if ended.is_ok() {
-            break;
-        }
-        step += 1;
-    }
+        ended.is_ok()
+    });
     println!("{step} failpoints");
     assert!(step > 30);
 }
@@ -132,8 +129,7 @@ fn kill_at_every_step_neither_invents_nor_hides_a_fault() {
 #[test]
 fn crash_at_every_step_invents_no_fault() {
     const TWO: u64 = REGION + SIZE;
-    let mut step = 0;
-    loop {
+    let step = every_step(|step| {
         let disk = disk(TWO).stopping_at(step);
         let ended = change(&disk, "A");
         for seed in 0..2 {
@@ -147,11 +143,8 @@ fn crash_at_every_step_invents_no_fault() {
             assert_eq!(media.verify().unwrap(), slice::from_ref(&bad), "{step}");
             assert_eq!(read(&mut media, REGION + 8 * UNIT, UNIT), Err(Error::Media));
         }
-        if ended.is_ok() {
-            break;
-        }
-        step += 1;
-    }
+        ended.is_ok()
+    });
     println!("{step} failpoints");
     assert!(step > 30);
 }

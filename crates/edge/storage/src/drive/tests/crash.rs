@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::world::request;
-use super::{End, Op, World};
+use super::{End, Op, World, every_step};
 use crate::files::crash::Disk;
 use crate::files::{Access, Folder};
 use crate::media::Media;
@@ -22,18 +22,14 @@ fn seeds(step: usize, crashes: u64) -> std::ops::Range<u64> {
 /// Stops `ops` at every step, once because the process is killed, and several times because the
 /// machine crashes.
 fn at_every_step(name: &str, ops: &[Op]) {
-    let mut step = 0;
-    loop {
+    let step = every_step(|step| {
         let mut world = World::new();
         world.stop_at(step);
         let result = world.run(ops);
         world.check(End::Kill);
         seeds(step, CRASHES).for_each(|seed| world.check(End::Crash(seed)));
-        if result.is_ok() {
-            break;
-        }
-        step += 1;
-    }
+        result.is_ok()
+    });
     println!("{name}: {step} failpoints, at each 1 kill and {CRASHES} crashes");
     assert!(step > ops.len(), "every operation has some");
 }
@@ -159,8 +155,7 @@ const MANY: u64 = 16;
 
 #[test]
 fn a_drive_is_created_or_not() {
-    let mut step = 0;
-    loop {
+    let step = every_step(|step| {
         let disk = Disk::new().stopping_at(step);
         let created = create(&disk).map(drop);
         let after = seeds(step, MANY).map(|seed| disk.after_crash(seed)).chain([disk.after_kill()]);
@@ -174,11 +169,8 @@ fn a_drive_is_created_or_not() {
                 }
             }
         }
-        if created.is_ok() {
-            break;
-        }
-        step += 1;
-    }
+        created.is_ok()
+    });
     println!("creation: {step} failpoints, at each 1 kill and {MANY} crashes");
     assert!(step > 10);
 }
@@ -204,8 +196,7 @@ fn version_0() -> Disk {
 
 #[test]
 fn a_migration_happens_after_a_copy() {
-    let mut step = 0;
-    loop {
+    let step = every_step(|step| {
         let disk = version_0().after_kill().stopping_at(step);
         let opened = open(&disk, &FROM_0).map(drop);
         for seed in seeds(step, MANY) {
@@ -224,11 +215,8 @@ fn a_migration_happens_after_a_copy() {
             assert_eq!(drive.records()["a of version 1"], vec![1; 9000]);
             assert_eq!(drive.contents().unwrap().len(), 1);
         }
-        if opened.is_ok() {
-            break;
-        }
-        step += 1;
-    }
+        opened.is_ok()
+    });
     println!("migration: {step} failpoints, at each {MANY} crashes");
     assert!(step > 10);
 }
