@@ -7,3 +7,4 @@ mod fabric;
 mod lanes;
 mod push;
 mod restarts;
+mod software;

@@ -1,7 +1,8 @@
 //! Faults of a drive: what the host sees of each.
 
-use super::world::{World, page};
+use super::world::World;
 use super::{io, state};
+use crate::software::page;
 use node::faults::Faults;
 use wire::Duration;
 use wire::nvme::opcode::nvm;

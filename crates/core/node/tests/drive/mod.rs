@@ -4,13 +4,14 @@ mod faults;
 mod model;
 mod world;
 
+use crate::software::page;
 use node::drive::ContentsId;
 use nvme::block::Error;
 use nvme::state::State;
 use nvme::{Config, NamespaceConfig};
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{Command, Completion, IdentifyNamespace, StatusCode, controller_list};
-use world::{World, page};
+use world::World;
 
 /// The address of the data of admin commands.
 const ADMIN: u64 = 0;

@@ -1,7 +1,8 @@
 //! Random operations on a drive, checked against a model of each namespace.
 
-use super::world::{World, page};
+use super::world::World;
 use super::{attach, create, delete, io, state};
+use crate::software::page;
 use nvme::block::Error;
 use nvme::state::State;
 use stats::random::Random;

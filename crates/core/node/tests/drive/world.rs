@@ -1,41 +1,23 @@
 //! A host with a drive below its root port. A test decides when media and records answer.
 
-use bytes::Bytes;
+use crate::software::{Software, apply, carry_out};
 use node::drive::{ContentsId, DriveOutput};
 use node::faults::{Fault, Faults};
-use node::host::{Buses, Input, Output};
 use node::{DriveNode, HostNode};
-use nvme::block::{Error, Operation, Request};
+use nvme::block::{Error, Request};
 use nvme::state::{Records, State};
 use nvme::{Commit, Settings, Subsystem};
-use pcie::root::HostOutput;
-use pcie::software::Task;
-use pcie::{Bus, Ram, enumerate};
 use std::collections::BTreeMap;
-use testkit::nvme::{Pair, QUEUES, admin_sizes, create_commands, entry_sizes};
-use wire::nvme::register::{ACQ, AQA, ASQ, CC, Configuration, Doorbell};
+use testkit::nvme::create_commands;
 use wire::nvme::{Command, Completion};
 use wire::{Duration, Instant};
 
 /// Entries of the queues.
 const ENTRIES: u16 = 16;
-/// Host memory: queues, and then pages for data.
-const MEMORY: usize = 0x8_0000;
-
-/// A page for data.
-pub fn page(number: u64) -> u64 {
-    QUEUES + 0x4_0000 + number * 4096
-}
-
 pub struct World {
     now: Instant,
     host: HostNode<DriveNode>,
-    buses: Buses,
-    bus: Bus,
-    ram: Ram,
-    bar: u64,
-    pairs: [Pair; 2],
-    commands: u16,
+    software: Software,
     /// The drive's stored records.
     pub records: Records,
     pub media: BTreeMap<ContentsId, Vec<u8>>,
@@ -60,16 +42,10 @@ impl World {
         let drive = DriveNode::new(subsystem.expect("a valid state")).with_faults(faults);
         let sizes = state.namespaces.values().map(|one| vec![0; one.bytes() as usize]);
         let media = drive.contents().map(|(_, id)| id).zip(sizes).collect();
-        let mut buses = Buses::default();
         let mut world = Self {
             now: Instant::ZERO,
             host: HostNode::new(Default::default(), drive),
-            bus: buses.new_bus(),
-            buses,
-            ram: Ram::new(QUEUES, MEMORY),
-            bar: 0,
-            pairs: [0, 1].map(|id| Pair::new(id, ENTRIES)),
-            commands: 0,
+            software: Software::new(ENTRIES),
             records,
             media,
             pending: Vec::new(),
@@ -81,37 +57,25 @@ impl World {
     }
 
     fn start(&mut self) {
-        self.bar = self.enumerate();
-        let [admin, io] = self.pairs.clone();
-        self.bus.write(self.bar + AQA, 4, admin_sizes(ENTRIES));
-        self.bus.write(self.bar + ASQ, 8, admin.sq());
-        self.bus.write(self.bar + ACQ, 8, admin.cq());
-        let on = Configuration { enable: true, ..entry_sizes() };
-        self.bus.write(self.bar + CC, 4, on.bits().into());
+        self.software.bar = self.enumerate();
+        self.software.enable();
         self.settle();
         while self.commit.is_some() {
             self.store(Ok(()));
         }
-        for command in create_commands(&io) {
+        for command in create_commands(&self.software.pairs[1].clone()) {
             assert!(self.admin(command, Ok(())).status.is_success());
         }
     }
 
     fn enumerate(&mut self) -> u64 {
-        let bus = self.bus.clone();
-        let mut task = Task::new(&self.bus.clone(), async move {
-            let hierarchy = enumerate::enumerate(bus.clone(), enumerate::Settings::default());
-            let hierarchy = hierarchy.await.expect("enumerated");
-            let node = hierarchy.endpoints()[0].clone();
-            enumerate::enable_bus_master(&bus, node.bdf, true).await;
-            node.bar(0).expect("BAR 0").address
-        });
+        let mut task = self.software.enumeration();
         loop {
             if let Some(bar) = task.poll(self.now) {
                 return bar;
             }
             self.settle();
-            self.now = self.buses.timer().unwrap_or(self.now).max(self.now);
+            self.now = self.software.buses.timer().unwrap_or(self.now).max(self.now);
         }
     }
 
@@ -146,23 +110,7 @@ impl World {
     pub fn settle(&mut self) {
         loop {
             self.now += Duration::from_ns(100);
-            let mut moved = self.buses.wake(self.now);
-            while let Some((id, request)) = self.buses.next_request(self.now, |_| true) {
-                self.host.handle(self.now, Input::Request(id, request));
-                moved = true;
-            }
-            while let Output::Host(output) = self.host.poll(self.now) {
-                match output {
-                    HostOutput::Answer(id, value) => self.buses.answer(id, value),
-                    HostOutput::HostRead { token, address, length, .. } => {
-                        let data = self.ram.get(address, length).map(Bytes::copy_from_slice);
-                        self.host.handle(self.now, Input::HostData(token, data));
-                    }
-                    HostOutput::HostWrite { address, data, .. } => self.put(address, &data),
-                    _ => {}
-                }
-                moved = true;
-            }
+            let moved = self.software.exchange(self.now, &mut self.host);
             if !moved & !self.collect() {
                 return;
             }
@@ -201,23 +149,10 @@ impl World {
     pub fn serve(&mut self, index: usize, failure: Option<Error>) {
         let (contents, request) = self.pending.swap_remove(index);
         let bytes = self.media.get_mut(&contents).expect("not closed");
-        let range = |offset: u64, length: u64| offset as usize..(offset + length) as usize;
-        let data = match request.operation {
-            _ if failure.is_some() => Bytes::new(),
-            Operation::Read { offset, length } => {
-                Bytes::copy_from_slice(&bytes[range(offset, length as u64)])
-            }
-            Operation::Write { offset, data } => {
-                bytes[range(offset, data.len() as u64)].copy_from_slice(&data);
-                Bytes::new()
-            }
-            Operation::WriteZeroes { offset, length } | Operation::Discard { offset, length } => {
-                bytes[range(offset, length)].fill(0);
-                Bytes::new()
-            }
-            Operation::Flush => Bytes::new(),
+        let result = match failure {
+            None => Ok(carry_out(bytes, request.operation)),
+            Some(error) => Err(error),
         };
-        let result = failure.map_or(Ok(data), Err);
         self.host.below_mut().complete_block(self.now, contents, request.id, result);
         self.settle();
     }
@@ -231,43 +166,31 @@ impl World {
             assert!(self.media.insert(id, vec![0; new.bytes as usize]).is_none(), "{id:?} twice");
         }
         if result.is_ok() {
-            for (key, bytes) in changes {
-                match bytes {
-                    Some(bytes) => self.records.insert(key, bytes),
-                    None => self.records.remove(&key),
-                };
-            }
+            apply(&mut self.records, changes);
         }
         self.settle();
     }
 
     pub fn put(&mut self, address: u64, bytes: &[u8]) {
-        self.ram.write(address, bytes).expect("host memory");
+        self.software.put(address, bytes);
     }
 
     pub fn load<const N: usize>(&mut self, address: u64) -> [u8; N] {
         let mut bytes = [0; N];
-        self.ram.read(address, &mut bytes).expect("host memory");
+        self.software.ram.read(address, &mut bytes).expect("host memory");
         bytes
     }
 
     /// Sends a command to the admin queue (0) or the I/O queue (1). Returns its identifier.
     pub fn submit(&mut self, queue: usize, command: Command) -> u16 {
-        self.commands += 1;
-        let pair = &mut self.pairs[queue];
-        pair.put(&mut self.ram, Command { cid: self.commands, ..command });
-        let (tail, doorbell) = (pair.tail, Doorbell::SubmissionTail(pair.id));
-        self.bus.write(self.bar + doorbell.offset(0), 4, tail.into());
+        let cid = self.software.submit(queue, &[command]);
         self.settle();
-        self.commands
+        cid
     }
 
     /// The next completion of a queue.
     pub fn reap(&mut self, queue: usize) -> Option<Completion> {
-        let pair = &mut self.pairs[queue];
-        let completion = pair.take(&mut self.ram)?;
-        let (head, doorbell) = (pair.head, Doorbell::CompletionHead(pair.id));
-        self.bus.write(self.bar + doorbell.offset(0), 4, head.into());
+        let completion = self.software.reap(queue)?;
         self.settle();
         Some(completion)
     }

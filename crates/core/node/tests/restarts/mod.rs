@@ -2,12 +2,13 @@
 
 mod world;
 
+use crate::software::page;
 use nvme::state::State;
 use nvme::{Config, NamespaceConfig};
 use stats::random::Random;
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{Command, IdentifyNamespace, StatusCode, controller_list, feature};
-use world::{Dies, World, page};
+use world::{Dies, World};
 
 const BLOCKS: usize = 32;
 
@@ -37,7 +38,7 @@ impl Life {
     }
 
     fn fill(&mut self, at: u64, value: u8) {
-        self.world.ram.write(page(at), &[value; 512]).expect("host memory");
+        self.world.software.put(page(at), &[value; 512]);
     }
 
     /// Up to six commands at the same time, each for a block of its own.
@@ -65,7 +66,7 @@ impl Life {
             assert!(done.status.is_success(), "{done:?}");
         }
         for (at, value) in reads {
-            let read = self.world.ram.get(page(at), 512).expect("host memory");
+            let read = self.world.software.ram.get(page(at), 512).expect("host memory");
             assert!(read.iter().all(|byte| *byte == value), "read {} for {value}", read[0]);
         }
     }
@@ -96,10 +97,10 @@ impl Life {
         let fid = u32::from(feature::ASYNC_EVENT_CONFIG);
         self.admin(Command { cdw10: fid, cdw11: notices, ..command(admin::SET_FEATURES) });
         let new = IdentifyNamespace { size: 8, capacity: 8, ..Default::default() };
-        self.world.ram.write(page(0), &new.encode_with(&[])).expect("host memory");
+        self.world.software.put(page(0), &new.encode_with(&[]));
         let manage = Command { prp1: page(0), ..command(admin::NAMESPACE_MANAGEMENT) };
         assert_eq!(self.admin(manage), 2);
-        self.world.ram.write(page(0), &controller_list([1])).expect("host memory");
+        self.world.software.put(page(0), &controller_list([1]));
         let nsid = 2;
         self.admin(Command { nsid, prp1: page(0), ..command(admin::NAMESPACE_ATTACHMENT) });
         self.admin(Command { nsid, cdw10: 1, ..command(admin::NAMESPACE_MANAGEMENT) });

@@ -1,38 +1,27 @@
 //! A host and a drive on two nodes. The device node is killed at any step, and another process goes
 //! on from its stored state, its records and its media.
 
+use crate::software::{Software, apply, carry_out};
 use bytes::Bytes;
 use node::device::{Output as DeviceOutput, SavedNode};
 use node::drive::DriveOutput;
-use node::host::{Buses, Input, Output};
 use node::switch::Output as LinkOutput;
 use node::{DeviceNode, DriveNode, HostNode, PathId, Rights, SwitchNode, path};
-use nvme::block::{Operation, Request};
+use nvme::block::Request;
 use nvme::state::{Records, State};
 use nvme::{Commit, Subsystem};
-use pcie::root::HostOutput;
-use pcie::software::Task;
-use pcie::{Bus, Ram, enumerate};
 use stats::random::Random;
 use std::collections::BTreeMap;
 use switch::tunnel::Settings;
 use switch::upstream;
-use testkit::nvme::{Pair, QUEUES, admin_sizes, create_commands, entry_sizes};
+use testkit::nvme::create_commands;
 use wire::frame::Role;
-use wire::nvme::register::{ACQ, AQA, ASQ, CC, Configuration, Doorbell};
 use wire::nvme::{Command, Completion};
 use wire::{Duration, Instant};
 
 /// Entries of the queues.
 const ENTRIES: u16 = 8;
-/// Host memory: queues, and then pages for data.
-const MEMORY: usize = 0x8_0000;
 const SURVIVE: Duration = Duration::from_ms(10_000);
-
-/// A page for data.
-pub fn page(number: u64) -> u64 {
-    QUEUES + 0x4_0000 + number * 4096
-}
 
 /// What outlives a process.
 struct Kept {
@@ -46,12 +35,7 @@ struct Kept {
 pub struct World {
     now: Instant,
     host: HostNode<SwitchNode>,
-    buses: Buses,
-    bus: Bus,
-    pub ram: Ram,
-    bar: u64,
-    pairs: [Pair; 2],
-    commands: u16,
+    pub software: Software,
     device: DeviceNode<DriveNode>,
     kept: Kept,
     /// Requests that the media have not answered.
@@ -63,7 +47,7 @@ pub struct World {
     /// Number of connections so far, which is the path of the last one.
     connections: u64,
     random: Random,
-    /// The steps at which the process is killed: one in so many, or one of this number.
+    /// When the process is killed.
     pub dies: Dies,
     /// Number of steps so far at which the process could be killed.
     pub steps: u64,
@@ -92,16 +76,10 @@ impl World {
         let kept = Kept { records, media: media.collect(), state: None, payloads };
         let tunnel = settings(Role::Host);
         let top = upstream::Settings { ports: 1, max_payload: 512, p2p: false, tunnel };
-        let mut buses = Buses::default();
         let mut world = Self {
             now: Instant::ZERO,
             host: HostNode::new(Default::default(), SwitchNode::new(top, None)),
-            bus: buses.new_bus(),
-            buses,
-            ram: Ram::new(QUEUES, MEMORY),
-            bar: 0,
-            pairs: [0, 1].map(|id| Pair::new(id, ENTRIES)),
-            commands: 0,
+            software: Software::new(ENTRIES),
             device: started(Instant::ZERO, &kept),
             kept,
             pending: Vec::new(),
@@ -118,35 +96,23 @@ impl World {
     }
 
     fn start(&mut self) {
-        self.bar = self.enumerate();
-        let [admin, io] = self.pairs.clone();
-        self.bus.write(self.bar + AQA, 4, admin_sizes(ENTRIES));
-        self.bus.write(self.bar + ASQ, 8, admin.sq());
-        self.bus.write(self.bar + ACQ, 8, admin.cq());
-        let on = Configuration { enable: true, ..entry_sizes() };
-        self.bus.write(self.bar + CC, 4, on.bits().into());
+        self.software.bar = self.enumerate();
+        self.software.enable();
         self.settle();
-        for command in create_commands(&io) {
+        for command in create_commands(&self.software.pairs[1].clone()) {
             self.submit(0, &[command]);
             assert!(self.reap_all(0, 1)[0].status.is_success());
         }
     }
 
     fn enumerate(&mut self) -> u64 {
-        let bus = self.bus.clone();
-        let mut task = Task::new(&self.bus.clone(), async move {
-            let hierarchy = enumerate::enumerate(bus.clone(), enumerate::Settings::default());
-            let hierarchy = hierarchy.await.expect("enumerated");
-            let node = hierarchy.endpoints()[0].clone();
-            enumerate::enable_bus_master(&bus, node.bdf, true).await;
-            node.bar(0).expect("BAR 0").address
-        });
+        let mut task = self.software.enumeration();
         loop {
             if let Some(bar) = task.poll(self.now) {
                 return bar;
             }
             self.settle();
-            self.now = self.buses.timer().unwrap_or(self.now).max(self.now);
+            self.now = self.software.buses.timer().unwrap_or(self.now).max(self.now);
         }
     }
 
@@ -168,26 +134,7 @@ impl World {
     }
 
     fn host(&mut self) -> bool {
-        let mut moved = self.buses.wake(self.now);
-        while let Some((id, request)) = self.buses.next_request(self.now, |_| true) {
-            self.host.handle(self.now, Input::Request(id, request));
-            moved = true;
-        }
-        while let Output::Host(output) = self.host.poll(self.now) {
-            match output {
-                HostOutput::Answer(id, value) => self.buses.answer(id, value),
-                HostOutput::HostRead { token, address, length, .. } => {
-                    let data = self.ram.get(address, length).map(Bytes::copy_from_slice);
-                    self.host.handle(self.now, Input::HostData(token, data));
-                }
-                HostOutput::HostWrite { address, data, .. } => {
-                    self.ram.write(address, &data).expect("host memory");
-                }
-                _ => {}
-            }
-            moved = true;
-        }
-        moved
+        self.software.exchange(self.now, &mut self.host)
     }
 
     fn links(&mut self) -> bool {
@@ -289,12 +236,7 @@ impl World {
     /// Carries out one request of the drive.
     fn storage(&mut self) -> bool {
         if let Some(Commit { create, changes, remove, .. }) = self.commit.take() {
-            for (key, bytes) in changes {
-                match bytes {
-                    Some(bytes) => self.kept.records.insert(key, bytes),
-                    None => self.kept.records.remove(&key),
-                };
-            }
+            apply(&mut self.kept.records, changes);
             if let Some(new) = create {
                 self.kept.media.insert(new.nsid, vec![0; new.bytes as usize]);
             }
@@ -312,7 +254,7 @@ impl World {
         let index = self.random.below(self.pending.len() as u64) as usize;
         let (contents, Request { id, operation, .. }) = self.pending.swap_remove(index);
         let bytes = self.kept.media.get_mut(&contents.nsid()).expect("a namespace");
-        let data = carried_out(bytes, operation);
+        let data = carry_out(bytes, operation);
         if !self.dies() {
             self.device.function_mut().complete_block(self.now, contents, id, Ok(data));
         }
@@ -345,19 +287,13 @@ impl World {
 
     /// Sends commands to the admin queue (0) or the I/O queue (1).
     pub fn submit(&mut self, queue: usize, commands: &[Command]) {
-        let pair = &mut self.pairs[queue];
-        for command in commands {
-            self.commands += 1;
-            pair.put(&mut self.ram, Command { cid: self.commands, ..*command });
-        }
-        let (tail, doorbell) = (pair.tail, Doorbell::SubmissionTail(pair.id));
-        self.bus.write(self.bar + doorbell.offset(0), 4, tail.into());
+        self.software.submit(queue, commands);
     }
 
     /// Waits for this number of completions, in the order of the commands. Each command is answered
     /// once.
     pub fn reap_all(&mut self, queue: usize, count: u16) -> Vec<Completion> {
-        let first = self.commands - count + 1;
+        let first = self.software.commands - count + 1;
         let mut done = BTreeMap::new();
         for _ in 0..1_000 {
             self.settle();
@@ -375,10 +311,7 @@ impl World {
 
     /// The next completion of a queue.
     pub fn reap(&mut self, queue: usize) -> Option<Completion> {
-        let pair = &mut self.pairs[queue];
-        let completion = pair.take(&mut self.ram)?;
-        let (head, doorbell) = (pair.head, Doorbell::CompletionHead(pair.id));
-        self.bus.write(self.bar + doorbell.offset(0), 4, head.into());
+        let completion = self.software.reap(queue)?;
         self.settle();
         Some(completion)
     }
@@ -401,21 +334,4 @@ fn started(now: Instant, kept: &Kept) -> DeviceNode<DriveNode> {
     let payloads = &mut |(number, _)| kept.payloads.get(&number).cloned();
     node.restore(now, saved, payloads).expect("a stored state");
     node
-}
-
-fn carried_out(bytes: &mut [u8], operation: Operation) -> Bytes {
-    let range = |offset: u64, length: u64| offset as usize..(offset + length) as usize;
-    match operation {
-        Operation::Read { offset, length } => {
-            return Bytes::copy_from_slice(&bytes[range(offset, length as u64)]);
-        }
-        Operation::Write { offset, data } => {
-            bytes[range(offset, data.len() as u64)].copy_from_slice(&data);
-        }
-        Operation::WriteZeroes { offset, length } | Operation::Discard { offset, length } => {
-            bytes[range(offset, length)].fill(0);
-        }
-        Operation::Flush => {}
-    }
-    Bytes::new()
 }
