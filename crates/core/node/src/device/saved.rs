@@ -31,7 +31,7 @@ impl SavedNode {
     /// The state with these bytes.
     ///
     /// # Errors
-    /// If they are not those of a state.
+    /// If the bytes are not a state.
     pub fn decode(bytes: &[u8]) -> Result<Self, ForeignState> {
         postcard::from_bytes(bytes).map_err(|_| ForeignState)
     }

@@ -32,7 +32,7 @@ impl Subsystem {
     /// again.
     ///
     /// # Errors
-    /// If the state is not that of such a controller.
+    /// If a controller with other settings saved the state, or the state is damaged.
     pub fn restore(&mut self, now: Instant, saved: &[u8]) -> Result<(), ForeignState> {
         let saved: SavedController = postcard::from_bytes(saved).map_err(|_| ForeignState)?;
         self.controllers[0].restore(&mut self.shared, now, saved)

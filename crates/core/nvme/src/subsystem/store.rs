@@ -322,7 +322,8 @@ impl Shared {
         self.store.as_ref()?.done.result(power_cycle, number)
     }
 
-    /// The next change to store. `number` is that of the command, if its change must not be repeated.
+    /// The next change to store. `number` is the number of its command, which is recorded with the
+    /// change if the command must not be carried out again.
     pub(crate) fn next_commit(&mut self, number: Option<u64>) -> Option<Commit> {
         let power_cycle = self.health.history().power_cycles;
         let store = self.store.as_mut().filter(|store| store.in_flight.is_none())?;

@@ -9,9 +9,9 @@ use wire::{Bdf, Instant};
 /// The highest number of tags (PCIe Base 4.0, section 2.2.6.2).
 const MAX_TAGS: usize = 1024;
 
-/// The saved state is not that of such a function.
+/// A function of another kind saved the state, or the state is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the saved state is that of another device, or damaged")]
+#[error("another kind of device saved the state, or the state is damaged")]
 pub struct ForeignState;
 
 /// What a function has sent to its link, and the link has not put into a frame: it is lost with the

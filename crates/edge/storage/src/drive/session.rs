@@ -22,14 +22,14 @@ const MAGIC: &[u8; 16] = b"farlane session\x01";
 const UNVERSIONED: usize = 15;
 /// Bytes in front of the states: magic and identity of the boot.
 const HEAD: usize = 4096;
-/// Bytes of one of the two states, header included. The largest state is that of a link whose
-/// function takes nothing: a window of 1 MiB for posted requests and one for completions, with
-/// headers.
+/// Size of each of the two states in bytes, header included. A state is largest while the function
+/// accepts no packets: it then has a window of 1 MiB of posted requests, as many bytes of
+/// completions, and headers.
 const STATE: usize = 4 << 20;
 /// Bytes of a state's header: number, length and CRC-32 of both and of the state.
 const HEADER: usize = 16;
-/// Bytes for payloads of frames. A link keeps up to 4 MiB and one frame; those of the state before
-/// stay until the next one is stored.
+/// Size of the area for payloads of frames in bytes. A link keeps up to 4 MiB and one frame. Until
+/// the next state is stored, the payloads of the former state stay too.
 const PAYLOADS: usize = 16 << 20;
 
 /// Where a payload is stored: offset and number of bytes.
@@ -140,7 +140,7 @@ impl Session {
         Ok(())
     }
 
-    /// Stores that there is no session, unless that is stored.
+    /// Records that there is no session, unless this is already recorded.
     pub fn clear(&mut self) {
         if !self.is_empty {
             self.kept.clear();

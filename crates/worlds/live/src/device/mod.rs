@@ -174,7 +174,8 @@ impl<A: Attached> DeviceNode<A> {
         })
     }
 
-    /// Stores the session of the node, and goes on with that of an earlier process.
+    /// Stores the node's session in `session`. With `goes_on`, the node continues the session of an
+    /// earlier process.
     ///
     /// # Errors
     /// If the earlier session is damaged.

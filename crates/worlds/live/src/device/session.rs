@@ -54,7 +54,7 @@ impl NodeSession {
         }
     }
 
-    /// Stores that there is no session.
+    /// Records that there is no session.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
