@@ -313,11 +313,19 @@ impl Plan {
             hosts,
             network: network.config.clone(),
             outages: network.outages.clone(),
+            kills: network.kills.iter().map(|(kill, _)| *kill).collect(),
             moves: owners.moves()?,
             disturbances: [network.disturbances.clone(), owners.drive_resets()].concat(),
             runtime: root.get("runtime"),
         };
         let config = hop::merge(config, root, owners)?;
+        if let Some((_, kill)) = network.kills.first()
+            && config.drives().any(|drive| drive.volatile)
+        {
+            return Err(
+                kill.fail("kills: drives with media = \"volatile\" do not outlive a process")
+            );
+        }
         if let Some(moves) = root.find("moves").filter(|_| !network.switches.is_empty()) {
             return Err(moves.origin.fail("drives cannot move in a plan with switch nodes"));
         }

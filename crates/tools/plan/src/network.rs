@@ -47,6 +47,7 @@ pub struct Layout {
     pub seconds: BTreeMap<usize, (usize, Origin)>,
     /// Times at which nodes have no power.
     pub outages: Vec<Outage>,
+    pub kills: Vec<(Outage, Origin)>,
     /// Other events that disturb nodes.
     pub disturbances: Vec<Disturbance>,
     /// Streams in the order of the plan.
@@ -120,13 +121,18 @@ impl Layout {
             let used = check_used(section, &transports, |_| true);
             let station = both(used, station(section, *tsn, rate, parts));
             let Some(((), station)) = mistakes.keep(station) else { continue };
-            let spans = section.parsed_list("outages", OpenSpan::parse).into_iter();
-            if layout.switches.values().any(|(switch, _)| *switch == number) && spans.len() > 0 {
-                let message = "'outages' does not apply to switch nodes";
-                mistakes.note(section.place("outages").fail(message));
-            }
-            let outage = |((from, until), _)| Outage { station: number, from, until };
-            layout.outages.extend(spans.map(outage));
+            let is_switch = layout.switches.values().any(|(switch, _)| *switch == number);
+            let [outages, kills] = ["outages", "kills"].map(|key| {
+                let spans = section.parsed_list(key, OpenSpan::parse);
+                if is_switch && !spans.is_empty() {
+                    let message = format!("'{key}' does not apply to switch nodes");
+                    mistakes.note(section.place(key).fail(message));
+                }
+                let outage = |((from, until), at)| (Outage { station: number, from, until }, at);
+                spans.into_iter().map(outage)
+            });
+            layout.outages.extend(outages.map(|(outage, _)| outage));
+            layout.kills.extend(kills);
             layout.disturb(number, section);
             layout.places.push(section.place("schedule"));
             layout.config.stations.push(station);
@@ -271,7 +277,7 @@ impl Layout {
             if let Some(owner) = self.owner_of(second) {
                 return fail(format!("'{name}' is already the second interface of '{owner}'"));
             }
-            let keys = ["second", "switch", "outages"];
+            let keys = ["second", "switch", "outages", "kills"];
             if let Some(key) = keys.into_iter().find(|key| tables[second].find(key).is_some()) {
                 let owner = &self.names[station];
                 let message =

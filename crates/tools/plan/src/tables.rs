@@ -303,6 +303,7 @@ const NODE: Table = &[
         key("switch", Text),
         with(TUNNEL, "second", Text),
         key("outages", List(&Form(<(Instant, Option<Instant>)>::check))),
+        key("kills", List(&Form(<(Instant, Option<Instant>)>::check))),
     ],
 ];
 

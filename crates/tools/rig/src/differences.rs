@@ -28,8 +28,8 @@ pub fn refusal(plan: &Planned) -> Option<String> {
             return Some(format!("host {name} replays a recording, which only the simulator does"));
         }
     }
-    if !config.disturbances.is_empty() {
-        let keys = "stalls, connection_resets or drive_resets";
+    if !config.disturbances.is_empty() || !config.kills.is_empty() {
+        let keys = "stalls, connection_resets, drive_resets or kills";
         return Some(format!("it has {keys}, which only the simulator has"));
     }
     if !config.moves.is_empty() {

@@ -34,6 +34,8 @@ struct Pending {
     offset: usize,
     left: usize,
     sent: Option<Instant>,
+    /// Whether an earlier process sent the request: a completion is no error.
+    earlier: bool,
 }
 
 /// The DMA engine of an endpoint.
@@ -142,8 +144,9 @@ impl Engine {
         let read = self.reads[slot].as_mut().expect("an unsent read has its slot");
         let at = read.address + read.requested as u64;
         let (at, bytes) = split::pieces(at, read.length - read.requested, limits.request).next()?;
+        let (slot, offset) = (Some(slot), read.requested);
         self.tags[usize::from(tag)] =
-            Some(Pending { slot: Some(slot), offset: read.requested, left: bytes, sent: None });
+            Some(Pending { slot, offset, left: bytes, sent: None, earlier: false });
         read.requested += bytes;
         read.outstanding += 1;
         if read.requested == read.length || read.error.is_some() {
@@ -182,7 +185,7 @@ impl Engine {
             return;
         };
         let Some(slot) = pending.slot else {
-            errors.unexpected_completion += packets;
+            errors.unexpected_completion += if pending.earlier { 0 } else { packets };
             self.complete_quarantined(index, pending, c, tlp.payload());
             return;
         };
@@ -332,7 +335,8 @@ impl Engine {
         let count = tags.iter().map(|(tag, _)| usize::from(*tag) + 1).max().unwrap_or(0);
         self.tags = vec![None; count];
         for (tag, left) in tags {
-            let pending = Pending { slot: None, offset: 0, left: *left, sent: Some(now) };
+            let (slot, offset, sent) = (None, 0, Some(now));
+            let pending = Pending { slot, offset, left: *left, sent, earlier: true };
             self.tags[usize::from(*tag)] = Some(pending);
         }
         self.free_tags =

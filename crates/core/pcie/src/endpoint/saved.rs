@@ -1,9 +1,10 @@
 //! What an endpoint remembers over the end of its process.
 
 use super::Endpoint;
+use crate::OrderedQueue;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use wire::tlp::{Class, Tlp};
+use wire::tlp::{Class, Packet, Tlp};
 use wire::{Bdf, Instant};
 
 /// The highest number of tags (PCIe Base 4.0, section 2.2.6.2).
@@ -22,6 +23,17 @@ pub struct Unsent {
     pub written: usize,
     /// Tags of requests.
     pub tags: Vec<u16>,
+}
+
+impl Unsent {
+    /// The packets of a queue.
+    pub fn of(queue: &OrderedQueue) -> Self {
+        let tags = queue.packets(Class::NonPosted).filter_map(|tlp| match tlp.packet {
+            Packet::MemoryRead(request) => Some(request.tag.get()),
+            _ => None,
+        });
+        Self { written: queue.payload(Class::Posted), tags: tags.collect() }
+    }
 }
 
 /// The state of an endpoint that goes on in another process.

@@ -15,7 +15,7 @@ use pcie::endpoint::Unsent;
 use pcie::{OrderedQueue, Ready};
 use wire::Instant;
 use wire::frame::Grant;
-use wire::tlp::{Class, Malformed, Packet, Tlp, TraceId, data_credits};
+use wire::tlp::{Class, Malformed, Tlp, TraceId, data_credits};
 
 /// The maximum number of TLPs queued in one class.
 const MAX_PACKETS: usize = 4096;
@@ -220,11 +220,7 @@ impl Aggregate {
 
     /// What the function has sent and is still queued.
     pub(crate) fn unsent(&self) -> Unsent {
-        let tags = self.queue.packets(Class::NonPosted).filter_map(|tlp| match tlp.packet {
-            Packet::MemoryRead(request) => Some(request.tag.get()),
-            _ => None,
-        });
-        Unsent { written: self.queue.payload(Class::Posted), tags: tags.collect() }
+        Unsent::of(&self.queue)
     }
 
     /// The used credits, the credit limits, and the queued completions and messages, which no

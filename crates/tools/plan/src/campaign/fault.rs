@@ -31,6 +31,8 @@ pub enum Kind {
     Stall,
     /// A device node and its drive lose their power, or the node is killed and starts again.
     Outage,
+    /// The process of a device node and its drive is killed, and another one goes on.
+    Kill,
     /// The driver resets its drives.
     DriveReset,
     /// Accesses to the media begin late.
@@ -43,7 +45,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Loss,
         Self::Corruption,
         Self::Delay,
@@ -59,6 +61,7 @@ impl Kind {
         Self::LateMedia,
         Self::MediaError,
         Self::LostCompletion,
+        Self::Kill,
     ];
 
     /// Whether the value is a share of the frames on a cable.
@@ -106,9 +109,33 @@ impl Fault {
         faults
     }
 
+    /// Draws the kill of a device node's process; `None` if the node has another outage then.
+    pub fn kill(scenario: &Scenario, random: &mut Random) -> Option<Self> {
+        let at = random.within(scenario.span[0]..=scenario.span[1]);
+        let most = one_of(random, &[200, 5_000, 100_000, 900_000]);
+        let until = at + random.within(1..=most);
+        let node = &scenario.nodes[random.below(scenario.nodes.len() as u64) as usize];
+        let (table, value) = (format!("nodes.{node}"), format!("{at}us..{until}us"));
+        let kill = Self { kind: Kind::Kill, table, key: "kills", value };
+        let is_alone = |other: &Self| {
+            let [from, end] = other.span();
+            !matches!(other.kind, Kind::Kill | Kind::Outage)
+                || other.table != kill.table
+                || until < from
+                || end < at
+        };
+        scenario.faults.iter().all(is_alone).then_some(kill)
+    }
+
+    /// When a fault with a span begins and ends, in microseconds.
+    fn span(&self) -> [u64; 2] {
+        let mut times = self.value.split("..").map(|time| time.trim_end_matches("us").parse());
+        [times.next(), times.next()].map(|time| time.and_then(Result::ok).unwrap_or_default())
+    }
+
     /// Draws a fault; `None` if the scenario cannot have the fault.
     fn draw_one(scenario: &Scenario, random: &mut Random) -> Option<Self> {
-        let kind = one_of(random, &Kind::ALL);
+        let kind = one_of(random, &Kind::ALL[..15]);
         let [from, until] = scenario.span;
         let at = random.within(from..=until);
         let pick = |random: &mut Random, names: &[String]| {
@@ -135,8 +162,8 @@ impl Fault {
             Kind::Duplication => (cable(random), "duplication", share(random, 100_000)),
             Kind::Cut => (cable(random), "cuts", span),
             Kind::CutOneWay => (cable(random), one_of(random, &crate::tables::ONE_WAY), span),
-            Kind::BridgeOutage if scenario.cables.len() > 1 => {
-                ("bridges.bridge".into(), "outages", span)
+            Kind::BridgeOutage if !scenario.bridges.is_empty() => {
+                (format!("bridges.{}", pick(random, &scenario.bridges)), "outages", span)
             }
             Kind::ConnectionReset => (station(random), "connection_resets", format!("{at}us")),
             Kind::Stall if scenario.is_serial => (station(random), "stalls", span),
@@ -165,7 +192,8 @@ impl Fault {
             | Kind::Stall
             | Kind::Outage
             | Kind::DriveReset
-            | Kind::LostCompletion => return None,
+            | Kind::LostCompletion
+            | Kind::Kill => return None,
         };
         Some(Self { kind, table, key, value })
     }

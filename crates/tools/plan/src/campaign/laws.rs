@@ -63,18 +63,18 @@ fn simulate(scenario: &Scenario) -> Outcome {
     world.observe(Box::new(watcher.clone()));
     let ended = steps(&mut world, &planned, &watcher);
     let watcher = &mut watcher.0.borrow_mut();
-    // Software gives a drive up after a register read of all ones after a reset.
-    let lost = matches!(&ended, Err(Ended::Failed(Error::DriveLost { .. })));
-    let gives_up = lost && scenario.has(Kind::DriveReset);
-    let is_given_up = gives_up && watcher.reached.contains(&Condition::Interrupted);
+    // A driver does not start with a drive whose link went down meanwhile.
+    let boots = |host: usize| !watcher.downs.contains_key(&(host as u16));
+    let is_given_up =
+        matches!(&ended, Err(Ended::Failed(Error::Boot { host, .. })) if !boots(*host));
     let mut run = Run { scenario, planned: &planned, watcher, is_given_up };
     if let (false, Err(why)) = (is_given_up, ended) {
         run.watcher.require(world.now(), Err(why.to_string()));
     }
     let report = world.report();
     run.laws(&mut world, &report);
-    run.conditions(&world, &report);
     let acted = run.acted(&world, &report);
+    run.conditions(&world, &report, &acted);
     let Watcher { broken, reached, .. } = std::mem::take(run.watcher);
     Outcome { digest: report.digest, acted, reached, broken }
 }
@@ -138,7 +138,7 @@ struct Run<'a> {
     scenario: &'a Scenario,
     planned: &'a Planned,
     watcher: &'a mut Watcher,
-    /// Whether a drive stays lost although no law is broken.
+    /// Whether the driver did not start, because a link went down.
     is_given_up: bool,
 }
 
@@ -223,11 +223,11 @@ impl Run<'_> {
         }
     }
 
-    fn conditions(&mut self, world: &World, report: &Report) {
+    fn conditions(&mut self, world: &World, report: &Report, acted: &BTreeMap<Kind, u64>) {
         use Condition::*;
         let resumed = self.watcher.reached.contains(&Resumed);
         let failures: u64 = report.hosts.iter().map(|host| host.failures).sum();
-        let acted = |kind| self.watcher.acted.contains_key(&kind);
+        let acted = |kind| acted.contains_key(&kind);
         let volatile = self.planned.config.drives().any(|drive| drive.volatile);
         let drops = |(direction, _): &(usize, _)| {
             let network = &self.planned.config.network;
@@ -236,6 +236,8 @@ impl Run<'_> {
         let full = report.queues.iter().enumerate().filter(drops);
         let pushed = report.hosts.iter().map(|host| host.pushed);
         let again = world.tunnel_states().any(|end| end.counters.frames_sent_again > 0);
+        let two_paths = !self.scenario.seconds.is_empty();
+        let interrupted = self.watcher.reached.contains(&Interrupted);
         let moved = self.moves() && report.hosts.iter().all(|host| host.commands > 0);
         let found = [
             (SentAgain, again),
@@ -249,6 +251,9 @@ impl Run<'_> {
             (PushUsed, pushed.clone().any(|pushed| pushed.hits > 0)),
             (PushInvalidated, pushed.clone().any(|pushed| pushed.unused_bytes > 0)),
             (Moved, moved),
+            (FailedOver, report.tunnels.iter().any(|tunnel| tunnel.failovers > 0)),
+            (BothPathsLost, two_paths && interrupted),
+            (RestoredAfterKill, world.restored() > 0 && resumed),
             (ResumedBehindSwitchNode, resumed && self.scenario.is_cascade),
         ];
         found.into_iter().for_each(|(condition, is)| self.watcher.reach(condition, is));
@@ -275,7 +280,7 @@ impl Run<'_> {
             };
             *acted.entry(kind).or_default() += 1;
         }
-        for kind in [Kind::Cut, Kind::CutOneWay, Kind::BridgeOutage] {
+        for kind in [Kind::Cut, Kind::CutOneWay, Kind::BridgeOutage, Kind::Outage, Kind::Kill] {
             let begins = |text: &str| text.split("..").next().and_then(|at| at.parse().ok());
             let begun = self.scenario.faults.iter().filter(|fault| {
                 let at: Option<Duration> = begins(&fault.value);

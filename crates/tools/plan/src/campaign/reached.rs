@@ -43,13 +43,19 @@ pub enum Condition {
     PushInvalidated,
     /// A drive moved to another host.
     Moved,
+    /// The other path took over.
+    FailedOver,
+    /// Both paths were lost.
+    BothPathsLost,
+    /// A session went on in another process after a kill.
+    RestoredAfterKill,
     /// A session behind a switch node went on.
     ResumedBehindSwitchNode,
 }
 
 impl Condition {
     /// All conditions.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::Interrupted,
         Self::Resumed,
         Self::SentAgain,
@@ -68,6 +74,9 @@ impl Condition {
         Self::PushUsed,
         Self::PushInvalidated,
         Self::Moved,
+        Self::FailedOver,
+        Self::BothPathsLost,
+        Self::RestoredAfterKill,
         Self::ResumedBehindSwitchNode,
     ];
 }

@@ -15,6 +15,12 @@ pub(super) struct Scenario {
     pub hosts: Vec<String>,
     pub nodes: Vec<String>,
     pub drives: Vec<String>,
+    /// The bridges.
+    pub bridges: Vec<String>,
+    /// The second interfaces of stations; none without two paths.
+    pub seconds: Vec<String>,
+    /// Whether drives keep their contents without power.
+    pub is_persistent: bool,
     /// Whether a switch node is in front of the drives.
     pub is_cascade: bool,
     /// Whether the queues of the bridge hold few frames.
@@ -57,6 +63,9 @@ impl Scenario {
             hosts: Vec::new(),
             nodes: Vec::new(),
             drives: Vec::new(),
+            bridges: Vec::new(),
+            seconds: Vec::new(),
+            is_persistent: false,
             is_cascade: false,
             has_short_queues: false,
             is_serial: chance(random, 30),
@@ -66,9 +75,19 @@ impl Scenario {
             faults: Vec::new(),
         };
         made.network(random);
+        let further = &mut Random::for_component(seed, "campaign: paths and kills");
+        if !made.is_cascade && made.hosts.len() <= made.nodes.len() && chance(further, 25) {
+            made.second_paths(further);
+        }
         made.links(random);
         made.parts(random);
         made.faults = Fault::draw(&made, random);
+        if made.is_persistent && chance(further, 25) {
+            for _ in 0..further.within(1..=3) {
+                let kill = Fault::kill(&made, further);
+                made.faults.extend(kill);
+            }
+        }
         made
     }
 
@@ -119,6 +138,7 @@ impl Scenario {
             false => stations.iter().map(|station| [station.clone(), "bridge".into()]).collect(),
         };
         if !is_direct {
+            self.bridges.push("bridge".into());
             let mode = one_of(random, &["store-and-forward", "store-and-forward", "cut-through"]);
             self.base.quoted("bridges.bridge", "mode", mode);
             self.has_short_queues = chance(random, 30);
@@ -126,24 +146,52 @@ impl Scenario {
                 self.base.add("bridges.bridge", "queue_frames", random.within(2..=12));
             }
         }
-        for (number, ends) in ends.into_iter().enumerate() {
-            let name = format!("cable{}", number + 1);
-            for (key, end) in ["a", "b"].into_iter().zip(&ends) {
-                self.base.quoted(&format!("cables.{name}"), key, end);
-            }
-            if chance(random, 50) {
-                let from = random.within(0..=self.span[1]);
-                let until = from + random.within(5_000..=500_000);
-                let table = format!("cables.{name}");
-                self.base.add(&table, "during", format!("[\"{from}us..{until}us\"]"));
-            }
-            self.cables.push((name, ends));
-        }
+        ends.into_iter().for_each(|ends| self.cable(ends, random));
         if hosts > nodes {
             let at = random.within(self.span[0]..=self.span[1]);
             self.base.quoted("moves.move", "drive", "drive1");
             self.base.quoted("moves.move", "to", "host2");
             self.base.quoted("moves.move", "at", format!("{at}us"));
+        }
+    }
+
+    fn cable(&mut self, ends: [String; 2], random: &mut Random) {
+        let name = format!("cable{}", self.cables.len() + 1);
+        let table = format!("cables.{name}");
+        for (key, end) in ["a", "b"].into_iter().zip(&ends) {
+            self.base.quoted(&table, key, end);
+        }
+        if chance(random, 50) {
+            let from = random.within(0..=self.span[1]);
+            let until = from + random.within(5_000..=500_000);
+            self.base.add(&table, "during", format!("[\"{from}us..{until}us\"]"));
+        }
+        self.cables.push((name, ends));
+    }
+
+    /// Gives every host and node a second interface, into a network of its own or the same one.
+    fn second_paths(&mut self, random: &mut Random) {
+        let tables = [("hosts", self.hosts.clone()), ("nodes", self.nodes.clone())];
+        for (kind, names) in tables {
+            for name in names {
+                let second = format!("{name}-b");
+                self.base.quoted(&format!("{kind}.{name}"), "second", &second);
+                self.base.table(&format!("nodes.{second}"));
+                self.seconds.push(second);
+            }
+        }
+        self.base.quoted("link", "paths", one_of(random, &["active", "both"]));
+        if self.seconds.len() == 2 && chance(random, 60) {
+            let ends = [self.seconds[0].clone(), self.seconds[1].clone()];
+            return self.cable(ends, random);
+        }
+        if self.bridges.is_empty() || chance(random, 70) {
+            self.bridges.push("bridge-b".into());
+            self.base.table("bridges.bridge-b");
+        }
+        let bridge = self.bridges.last().expect("there is one").clone();
+        for second in self.seconds.clone() {
+            self.cable([second, bridge.clone()], random);
         }
     }
 
@@ -175,7 +223,8 @@ impl Scenario {
         base.quoted("link", "keepalive", format!("{}ms", loss_limit / 4));
         let survive = one_of(random, &["0ms", "5ms", "300ms", "10s", "10s", "10s", "10s", "10s"]);
         // Hosts do not bring a switch node up again whose link was down.
-        base.quoted("link", "survive", if self.is_cascade { "10s" } else { survive });
+        let must_survive = self.is_cascade || survive == "0ms" && !self.seconds.is_empty();
+        base.quoted("link", "survive", if must_survive { "10s" } else { survive });
         if chance(random, 30) {
             base.quoted("link", "keep", format!("{}KiB", one_of(random, &[1, 4, 16, 64])));
         }
@@ -200,7 +249,9 @@ impl Scenario {
             false => base.quoted("host", "interrupt", format!("{}us", random.within(1..=40))),
         }
         base.quoted("drive", "preset", one_of(random, &["null", "optane", "970-pro"]));
-        base.quoted("drive", "media", one_of(random, &["persistent", "persistent", "volatile"]));
+        let media = one_of(random, &["persistent", "persistent", "volatile"]);
+        self.is_persistent = media == "persistent";
+        base.quoted("drive", "media", media);
         base.quoted("drive", "size", "4MiB");
         base.add("drive", "mps", one_of(random, &[128, 256, 512]));
         base.add("drive", "reads_in_flight", one_of(random, &[1, 2, 8, 32]));

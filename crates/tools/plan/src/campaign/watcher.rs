@@ -61,6 +61,13 @@ impl Watcher {
         self.links.get(usize::from(link)).map_or(0, |(host, _)| *host)
     }
 
+    /// TLPs of the host may be lost from now on.
+    fn lose(&mut self, point: Point) {
+        if let Point::DevicePort(link) = point {
+            self.order.lossy.insert(self.host_of(link));
+        }
+    }
+
     /// Handles the resets of drivers that have begun.
     fn pass_resets(&mut self, now: Instant) {
         while let Some((_, host)) = self.resets.first().filter(|(at, _)| *at <= now).copied() {
@@ -124,11 +131,12 @@ impl Observer for Watcher {
             FaultKind::Late(_) => Kind::LateMedia,
             FaultKind::Error(_) => Kind::MediaError,
             FaultKind::LostCompletion => Kind::LostCompletion,
-            _ => Kind::Outage,
+            // An outage or a kill, which loses TLPs.
+            _ => return self.lose(point),
         };
         *self.acted.entry(kind).or_default() += 1;
-        if let (Kind::Outage | Kind::LostCompletion, Point::DevicePort(link)) = (kind, point) {
-            self.order.lossy.insert(self.host_of(link));
+        if kind == Kind::LostCompletion {
+            self.lose(point);
         }
     }
 }

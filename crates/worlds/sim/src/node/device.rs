@@ -2,6 +2,7 @@
 //! link to its drive.
 
 use super::Context;
+use super::drive::DriveNode;
 use super::port::{self, Port};
 use crate::kernel::Component;
 use crate::measure::{LinkChange, Point, Pushed, Stage};
@@ -11,15 +12,17 @@ use crate::processor::Processor;
 use crate::transport::{End, Stream, Transport};
 use bytes::Bytes;
 use node::PathId;
-use node::device::{Event, Output};
+use node::device::{Event, Output, SavedNode};
 use node::path::Input;
-use pcie::Function;
+use pcie::endpoint::{Unsent, is_answer};
+use pcie::{Function, Ready};
+use std::collections::BTreeMap;
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
-use switch::tunnel::{Report, Settings, Tunnel};
+use switch::tunnel::{Place, Report, Settings, Tunnel};
 use wire::earliest;
 use wire::frame::FrameReport;
-use wire::tlp::TraceId;
+use wire::tlp::{Tlp, TraceId};
 use wire::{Duration, Instant};
 
 /// By how much the instance number of a node grows at each power cycle.
@@ -41,6 +44,17 @@ struct Path {
     unobserved: Vec<Bytes>,
 }
 
+/// What a killed process leaves behind.
+#[derive(Debug)]
+struct Killed {
+    at: Instant,
+    node: SavedNode,
+    /// Payloads of frames that the host may not have, by number.
+    payloads: BTreeMap<u64, Bytes>,
+    /// TLPs of the drive that it does not send again.
+    answers: Vec<Tlp>,
+}
+
 /// The component of a device node.
 #[derive(Debug)]
 pub(crate) struct DeviceNode {
@@ -58,6 +72,9 @@ pub(crate) struct DeviceNode {
     kept_before: Pushed,
     /// Failovers and copies of frames before the last power cycle.
     before: [u64; 2],
+    killed: Option<Killed>,
+    /// Number of sessions that went on after a kill.
+    pub restored: u64,
     /// Whether the component below must be notified of a reset.
     pub reset: bool,
     /// The processor of the station.
@@ -109,6 +126,8 @@ impl DeviceNode {
             current: 0,
             kept_before: Pushed::default(),
             before: [0; 2],
+            killed: None,
+            restored: 0,
             reset: false,
             processor: None,
         }
@@ -181,6 +200,51 @@ impl DeviceNode {
                 stream.clear(*lane, context.journeys, false);
             }
         }
+    }
+
+    /// Kills the process of the node and its drive. In a live node, the modelled PCIe link and its
+    /// TLPs are part of the drive.
+    pub(crate) fn kill(&mut self, drive: &mut DriveNode, env: Env, context: &mut Context) {
+        let (at, journeys) = (context.now, &mut *context.journeys);
+        let [mut down, up] = env.link.take_all();
+        let port = self.node.function_mut();
+        down.extend(std::iter::from_fn(|| port.down.pop(Ready::ALL)));
+        let mut queue = std::mem::take(&mut port.up);
+        queue.extend(up);
+        down.iter()
+            .map(|tlp| tlp.trace_id)
+            .chain(queue.trace_ids())
+            .for_each(|id| journeys.end(id));
+        let lost = Unsent::of(&queue);
+        let answers = std::iter::from_fn(|| queue.pop(Ready::ALL)).filter(is_answer);
+        let mut payloads = BTreeMap::new();
+        let mut place = |number: u64, payload: &Bytes| -> Place {
+            payloads.insert(number, payload.clone());
+            (number, payload.len() as u32)
+        };
+        let save = |_: &mut Port, unsent: &Unsent| {
+            let tags = [&unsent.tags[..], &lost.tags].concat();
+            drive.kill(at, down, &Unsent { written: unsent.written + lost.written, tags })
+        };
+        let answers = answers.collect();
+        let node = self.node.save(save, &mut place);
+        self.killed = node.map(|node| Killed { at, node, payloads, answers });
+        self.power_cycle(env, context);
+    }
+
+    /// Starts the next process, which goes on with the session, if its host still waits for it.
+    /// Returns the state of the drive, if so.
+    pub(crate) fn go_on(&mut self, now: Instant) -> Option<Bytes> {
+        let Killed { at, node, payloads, answers } = self.killed.take()?;
+        if !node.link.is_awaited_after(now - at) {
+            return None;
+        }
+        let drive = node.link.function.clone();
+        let payload = &mut |(number, _)| payloads.get(&number).cloned();
+        self.node.restore(now, node, payload).expect("the node saved the state itself");
+        self.node.function_mut().up.extend(answers);
+        self.restored += 1;
+        Some(drive)
     }
 
     /// The node's next output, and the number of TLPs sent before it.

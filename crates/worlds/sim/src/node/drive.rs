@@ -11,10 +11,12 @@ use node::faults::{Fault, FaultKind};
 use nvme::block::{Operation, Request};
 use nvme::state::{History, Records};
 use nvme::{Commit, Config, NamespaceConfig, Settings, Subsystem};
+use pcie::endpoint::Unsent;
 use pcie::{Function, Input, Output, Wait};
 use stats::random::Random;
 use std::collections::BTreeMap;
 use wire::earliest;
+use wire::tlp::Tlp;
 use wire::{Duration, Instant};
 use workload::{CommandKey, Written, pattern};
 
@@ -61,6 +63,8 @@ pub(crate) struct DriveNode {
     /// Whether the media lose their contents without power.
     pub volatile: bool,
     loses_completions: bool,
+    /// Whether the drive can be killed.
+    keeps: bool,
     /// Requests under way, by completion time at the media and by sequence of their start.
     pending: BTreeMap<(Instant, u64), Pending>,
     sequence: u64,
@@ -116,6 +120,7 @@ impl DriveNode {
                 .faults
                 .iter()
                 .any(|fault| fault.kind == FaultKind::LostCompletion),
+            keeps: false,
             pending: BTreeMap::new(),
             sequence: 0,
             crossings: Default::default(),
@@ -178,9 +183,49 @@ impl DriveNode {
     }
 
     fn restart(&mut self, now: Instant) {
+        self.replace(power_on(now, &self.config, self.records.as_ref()));
+    }
+
+    /// Makes [`kill`](Self::kill) possible. Call this before any other method.
+    ///
+    /// # Panics
+    /// If the drive is volatile.
+    pub(crate) fn keep(&mut self) {
+        assert!(self.records.is_some(), "a volatile drive keeps nothing");
+        self.keeps = true;
+        self.node.subsystem_mut().keep();
+    }
+
+    /// Ends the process of the drive, which has sent all but `unsent`, and receives `last` before.
+    /// Returns the state for [`go_on`](Self::go_on).
+    pub(crate) fn kill(&mut self, now: Instant, last: Vec<Tlp>, unsent: &Unsent) -> Bytes {
+        last.into_iter().for_each(|tlp| self.node.handle(now, Input::Tlp(tlp)));
+        let saved = self.node.subsystem_mut().save(unsent);
+        let records = self.records.as_ref().expect("the drive keeps its state");
+        let subsystem = Subsystem::reopen(now, self.config.settings.clone(), records)
+            .expect("the drive wrote the records itself");
+        self.replace(node::DriveNode::new(subsystem));
+        saved
+    }
+
+    /// Goes on from the state of a process that was killed, or starts without one.
+    pub(crate) fn go_on(&mut self, now: Instant, saved: Option<Bytes>) {
+        match saved {
+            Some(saved) => {
+                let restored = self.node.subsystem_mut().restore(now, &saved);
+                restored.expect("the drive saved the state itself");
+            }
+            None => self.restart(now),
+        }
+    }
+
+    fn replace(&mut self, node: node::DriveNode) {
         let before: Vec<_> = self.node.contents().collect();
         let faults = self.node.take_faults();
-        self.node = power_on(now, &self.config, self.records.as_ref()).with_faults(faults);
+        self.node = node.with_faults(faults);
+        if self.keeps {
+            self.node.subsystem_mut().keep();
+        }
         self.pending.clear();
         let kept = before.into_iter().zip(self.node.contents());
         let mut old = std::mem::take(&mut self.contents);

@@ -252,11 +252,13 @@ impl HostNode {
     pub(crate) fn run(
         &mut self,
         link: &mut Link,
-        (below, rooms): (Component, PushRooms),
+        (below, rooms, interrupted): (Component, PushRooms, bool),
         context: &mut Context,
     ) -> Option<Instant> {
         let now = context.now;
-        self.node.below_mut().set_push_rooms(rooms, link.down.posted_on_the_way());
+        let port = self.node.below_mut();
+        port.set_push_rooms(rooms, link.down.posted_on_the_way());
+        port.interrupted = interrupted;
         self.receive_below(link, context);
         self.complete_reads(now);
         self.deliver_answers(now);

@@ -28,6 +28,8 @@ pub(super) struct Port {
     /// Trace IDs of discarded TLPs.
     discarded: Vec<TraceId>,
     push_rooms: PushRooms,
+    /// Whether a link of the switch below is interrupted.
+    pub interrupted: bool,
     /// Header and data credits of the posted TLPs that the switch had not received when it reported
     /// its rooms.
     unseen: [u32; 2],
@@ -46,6 +48,7 @@ impl Port {
             reset: false,
             discarded: Vec::new(),
             push_rooms: PushRooms::default(),
+            interrupted: false,
             unseen: [0; 2],
         }
     }
@@ -122,6 +125,11 @@ impl Ports for Port {
 
     fn queue_ready(&self, _: usize) -> Ready {
         self.ready()
+    }
+
+    /// Holds requests to other ports too, which are answered in time.
+    fn is_interrupted(&self, _: usize) -> bool {
+        self.interrupted
     }
 
     /// The room that the switch below has reported, minus the credits of posted TLPs that it had

@@ -97,16 +97,20 @@ impl Direction {
             let begin = first.started.since(Instant::ZERO) - self.propagation - self.transmit;
             (self.free, self.wire_free) = (first.chosen, Instant::ZERO + begin);
         }
-        self.in_flight.drain(..).for_each(|in_flight| dropped(in_flight.tlp.trace_id));
-        self.deferred.drain(..).for_each(|(_, received)| dropped(received.tlp.trace_id));
-        while let Some(tlp) = self.received.pop(Ready::ALL) {
-            dropped(tlp.trace_id);
-        }
+        self.take_all().iter().for_each(|tlp| dropped(tlp.trace_id));
         self.started.iter_mut().for_each(VecDeque::clear);
         self.wake_ups.clear();
         self.returns.clear();
         self.left = self.full;
         self.lacks_credits = false;
+    }
+
+    /// Takes all TLPs, in the order of their arrival. Reset the direction then.
+    pub(super) fn take_all(&mut self) -> Vec<Tlp> {
+        let mut all: Vec<_> = self.deferred.drain(..).map(|(_, received)| received.tlp).collect();
+        all.extend(std::iter::from_fn(|| self.received.pop(Ready::ALL)));
+        all.extend(self.in_flight.drain(..).map(|in_flight| in_flight.tlp));
+        all
     }
 
     /// Bytes of a TLP on the wire.

@@ -10,7 +10,7 @@ pub(crate) use direction::{Direction, Received};
 pub use rate::{Generation, Rate};
 
 use wire::earliest;
-use wire::tlp::TraceId;
+use wire::tlp::{Tlp, TraceId};
 use wire::{Duration, Instant};
 
 /// Bytes of a DLLP on the wire: 2 framing, 4 content, 2 CRC (PCIe Base 4.0,
@@ -117,6 +117,11 @@ impl Link {
     pub(crate) fn reset(&mut self, now: Instant, mut dropped: impl FnMut(TraceId)) {
         self.down.reset(now, &mut dropped);
         self.up.reset(now, dropped);
+    }
+
+    /// Takes all TLPs, in the order of their arrival: downwards and upwards. Reset the link then.
+    pub(crate) fn take_all(&mut self) -> [Vec<Tlp>; 2] {
+        [&mut self.down, &mut self.up].map(Direction::take_all)
     }
 
     /// A time before which no TLP arrives at the upstream port or endpoint, if no other component

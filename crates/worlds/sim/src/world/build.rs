@@ -32,7 +32,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     check(config)?;
     let mut world = World {
         kernel: Kernel::new(config.seed, config.limits),
-        outages: config.outages.clone(),
+        outages: all_outages(config).collect(),
         moves: config.moves.clone(),
         disturbances: config.disturbances.clone(),
         until: Instant::ZERO + config.runtime.unwrap_or_default(),
@@ -55,8 +55,12 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         let port = FIRST_PORT + (world.connections + number) as u16;
         world.bulk.push(Bulk::new(&mut world.network, bulk, port, owner));
     }
-    for number in 0..config.outages.len() {
+    for (number, (outage, kills)) in all_outages(config).enumerate() {
         world.add(Kind::Power(number));
+        for device in world.devices_at(outage.station).into_iter().filter(|_| kills) {
+            let drive = world.drive_of(device);
+            world.drives[drive].keep();
+        }
     }
     for (number, planned) in config.moves.iter().enumerate() {
         world.prepare_move(planned, config.hosts[planned.to[0]].workload.nsid());
@@ -97,8 +101,17 @@ fn check(config: &Config) -> Result<(), Error> {
     for (number, drive) in config.drives().enumerate() {
         check_drive(drive).map_err(at(format!("drive {number}")))?;
     }
-    for (number, outage) in config.outages.iter().enumerate() {
-        check_outage(config, outage).map_err(at(format!("outage {number}")))?;
+    for (number, (outage, kills)) in all_outages(config).enumerate() {
+        check_outage(config, &outage, kills).map_err(at(format!("outage {number}")))?;
+        let others = all_outages(config).skip(number + 1).filter(|(_, kill)| *kill);
+        let meets = |(other, _): &(Outage, bool)| {
+            let ends = |one: &Outage| one.until.unwrap_or(Instant::MAX);
+            other.station == outage.station
+                && other.from <= ends(&outage)
+                && outage.from <= ends(other)
+        };
+        let apart = ensure(!others.into_iter().any(|other| meets(&other)), "a kill is during it");
+        apart.map_err(at(format!("outage {number}")))?;
     }
     for (number, disturbance) in config.disturbances.iter().enumerate() {
         check_disturbance(config, disturbance).map_err(at(format!("disturbance {number}")))?;
@@ -159,7 +172,13 @@ fn largest_frame(max_payload: usize) -> usize {
     wire::frame::HEADER + 16 + max_payload + 4
 }
 
-fn check_outage(config: &Config, outage: &Outage) -> Result<(), &'static str> {
+/// Outages of device nodes, and whether only their processes are killed.
+fn all_outages(config: &Config) -> impl Iterator<Item = (Outage, bool)> + '_ {
+    let kills = config.kills.iter().map(|kill| (*kill, true));
+    config.outages.iter().map(|outage| (*outage, false)).chain(kills)
+}
+
+fn check_outage(config: &Config, outage: &Outage, kills: bool) -> Result<(), &'static str> {
     let mut switches = config.hosts.iter().flat_map(HostConfig::switches);
     let of_host = switches.any(|switch| {
         let mut stations = switch.transports().flatten().filter_map(TransportConfig::stations);
@@ -167,6 +186,8 @@ fn check_outage(config: &Config, outage: &Outage) -> Result<(), &'static str> {
     });
     let known = outage.station < config.network.stations.len();
     ensure(known && !of_host, "its station is not a station of a device node")?;
+    let volatile = config.drives().any(|drive| drive.volatile);
+    ensure(!kills || !volatile, "a drive with volatile media does not outlive its process")?;
     ensure(outage.until.is_none_or(|until| until > outage.from), "its end is not after its start")
 }
 

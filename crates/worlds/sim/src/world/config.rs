@@ -25,6 +25,9 @@ pub struct Config {
     pub network: NetworkConfig,
     /// Power losses of device nodes.
     pub outages: Vec<Outage>,
+    /// Times between the kill of a device node's process and the start of the next one, which goes
+    /// on with the session. The drive has records, and its queues and media keep their state.
+    pub kills: Vec<Outage>,
     /// Device nodes that move from one host to another.
     pub moves: Vec<Move>,
     /// Other events that disturb a node or a drive.
@@ -69,7 +72,8 @@ pub struct Move {
     pub to: [usize; 2],
 }
 
-/// A power loss of a device node, with all its stations, and its drives. Only media that are not volatile keep their data.
+/// A time during which a device node, with all its stations, and its drive are off. Without power,
+/// only media that are not volatile keep their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// A station of the device node.

@@ -7,6 +7,7 @@ use crate::measure::Point;
 use crate::node::{Context, PushRooms, device, switch};
 use crate::transport::Transport;
 use ::node::faults::{Fault, FaultKind};
+use ::switch::tunnel::Tunnel;
 use std::collections::BTreeSet;
 use wire::{Duration, Instant};
 
@@ -49,10 +50,10 @@ impl World {
             Kind::Host(host) => {
                 let below = self.host_components[host].below;
                 let waited = self.hosts[host].software.began.is_none();
-                let rooms = self.push_rooms(host);
+                let (rooms, interrupted) = (self.push_rooms(host), self.is_interrupted(host));
                 let mut context = context!(self, host);
                 let link = &mut self.root_links[host];
-                let next = self.hosts[host].run(link, (below, rooms), &mut context);
+                let next = self.hosts[host].run(link, (below, rooms, interrupted), &mut context);
                 if waited {
                     if let Some(error) = self.hosts[host].software.failure() {
                         return Err(Error::Boot { host, error: error.clone() });
@@ -66,7 +67,7 @@ impl World {
             }
             Kind::Switch(switch) => self.run_switch(switch),
             Kind::Device(device) => self.run_device(device),
-            Kind::Power(outage) => self.run_power(outage),
+            Kind::Power(number) => self.run_power(number),
             Kind::Move(number) => self.run_move(number),
             Kind::Disturbance(number) => self.run_disturbance(number),
             Kind::End => Some(self.until).filter(|until| *until > self.kernel.now()),
@@ -113,6 +114,14 @@ impl World {
         }
     }
 
+    /// Whether a link of the host's own switch is interrupted.
+    fn is_interrupted(&self, host: usize) -> bool {
+        match self.kinds[self.host_components[host].below.index()] {
+            Kind::Switch(switch) => self.switches[switch].tunnels().any(Tunnel::is_interrupted),
+            _ => false,
+        }
+    }
+
     /// Resets the component below a root port or a device node.
     fn reset_below(&mut self, below: Component) {
         let now = self.kernel.now();
@@ -139,7 +148,7 @@ impl World {
     /// Switches the power of a device node off or on.
     fn run_power(&mut self, number: usize) -> Option<Instant> {
         let now = self.kernel.now();
-        let Outage { station, from, until } = self.outages[number];
+        let (Outage { station, from, until }, kills) = self.outages[number];
         let stations = self.stations_with(station);
         if now < from {
             return Some(from);
@@ -150,24 +159,62 @@ impl World {
                 let on = on.chain(self.bulk.iter().filter_map(|bulk| bulk.owner_at(station)));
                 on.for_each(|component| self.kernel.arm_by(component, now));
             }
+            if kills {
+                self.devices_at(station).into_iter().for_each(|device| self.go_on(device));
+            }
             return None;
         }
         for station in stations {
             let neighbours = self.network.power_off(now, station);
             neighbours.into_iter().for_each(|component| self.kernel.arm_by(component, now));
         }
-        for device in 0..self.devices.len() {
-            let home = self.device_homes[device];
-            if self.device_stations(home).any(|other| other == station) {
-                let (device, env, mut context) = device!(self, device);
-                let stop = Fault::new(FaultKind::Stop).within(from, until);
-                context.observe_fault(now, Point::DevicePort(device.number()), &stop);
+        for number in self.devices_at(station) {
+            let drive = self.drive_of(number);
+            let (device, env, mut context) = device!(self, number);
+            let stop = Fault::new(FaultKind::Stop).within(from, until);
+            context.observe_fault(now, Point::DevicePort(device.number()), &stop);
+            if kills {
+                device.kill(&mut self.drives[drive], env, &mut context);
+            } else {
                 device.power_cycle(env, &mut context);
-                let drive = self.device_drives[home].expect("it was checked");
                 self.drives[drive].power_cycle(now);
             }
         }
         until
+    }
+
+    /// Starts a device node and its drive after a kill.
+    fn go_on(&mut self, device: usize) {
+        let (now, drive) = (self.kernel.now(), self.drive_of(device));
+        let saved = self.devices[device].go_on(now);
+        self.drives[drive].go_on(now, saved);
+        let home = self.device_homes[device];
+        self.kernel.arm_by(self.device_below[home], now);
+        self.kernel.arm_by(self.device_components[home], now);
+    }
+
+    /// The device nodes at a station.
+    pub(super) fn devices_at(&self, station: usize) -> Vec<usize> {
+        let is_here = |device: &usize| {
+            self.device_stations(self.device_homes[*device]).any(|other| other == station)
+        };
+        (0..self.devices.len()).filter(is_here).collect()
+    }
+
+    /// When the next process of a killed device node starts.
+    fn killed_until(&self, device: usize) -> Option<Instant> {
+        let now = self.kernel.now();
+        let own = |(outage, kills): &&(Outage, bool)| {
+            *kills && outage.from <= now && self.devices_at(outage.station).contains(&device)
+        };
+        let ends =
+            self.outages.iter().filter(own).map(|(kill, _)| kill.until.unwrap_or(Instant::MAX));
+        ends.filter(|until| *until > now).min()
+    }
+
+    /// The drive of a device node without a switch.
+    pub(super) fn drive_of(&self, device: usize) -> usize {
+        self.device_drives[self.device_homes[device]].expect("it was checked")
     }
 
     /// The stations of the device node at the end of a tunnel link.
@@ -214,11 +261,14 @@ impl World {
         if now < at {
             return Some(at);
         }
+        let device = self.device_numbers[self.link_of(self.moves[number].from)];
+        if let Some(until) = self.killed_until(device) {
+            return Some(until);
+        }
         if !self.hosts[host].software.release(port) {
             return Some(now + RELEASE_POLL);
         }
         let link = self.link_of(self.moves[number].from);
-        let device = self.device_numbers[link];
         self.devices[device].move_to(now, group_of(other));
         let next = self.run_device(device);
         self.hand_over(number);

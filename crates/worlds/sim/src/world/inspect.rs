@@ -19,6 +19,11 @@ pub struct TunnelState {
 }
 
 impl World {
+    /// Number of sessions that went on in another process after a kill.
+    pub fn restored(&self) -> u64 {
+        self.devices.iter().map(|device| device.restored).sum()
+    }
+
     /// The state of every end of a tunnel, those of hosts and switch nodes first.
     pub fn tunnel_states(&self) -> impl Iterator<Item = TunnelState> {
         let hosts = self.switches.iter().flat_map(SwitchNode::tunnels);

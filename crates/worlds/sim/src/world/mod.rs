@@ -83,7 +83,7 @@ enum Kind {
     Station(usize),
     Bridge(usize),
     Bulk(usize),
-    /// Switches the power of a device node off and on, for the outage with this number.
+    /// Switches a device node off and on, for the outage with this number.
     Power(usize),
     /// Moves a device node to another host, for the move with this number.
     Move(usize),
@@ -151,7 +151,8 @@ pub struct World {
     /// The host of each drive, and the tunnel link above it.
     drive_above: Vec<(usize, Option<usize>)>,
     baseline: Option<Baseline>,
-    outages: Vec<Outage>,
+    /// Outages of device nodes, and whether only their processes are killed.
+    outages: Vec<(Outage, bool)>,
     moves: Vec<Move>,
     disturbances: Vec<Disturbance>,
     /// The run does not end before this time.

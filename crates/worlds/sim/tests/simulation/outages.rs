@@ -282,6 +282,30 @@ fn outage_of_other_than_device_node_is_refused() {
     }
 }
 
+#[test]
+fn kill_that_no_process_survives_is_refused() {
+    let kills = vec![outage(10, Some(20))];
+    let kept = Config { kills: kills.clone(), ..with(lasting(1), Vec::new()) };
+    let lost = Config { kills: kills.clone(), ..volatile(lasting(1), Vec::new()) };
+    let twice = Config { outages: vec![outage(15, Some(30))], ..kept.clone() };
+    for (config, word) in [(lost, "volatile"), (twice, "during")] {
+        let error = World::new(&config).err().expect(word);
+        assert!(matches!(&error, Error::Config(reason) if reason.contains(word)), "{error}");
+    }
+}
+
+/// Longer than the completion timeout: the root complex holds the request.
+#[test]
+fn register_read_waits_while_its_link_is_interrupted() {
+    let reads = Workload::ConfigReads { count: 4, gap: Duration::from_ms(10) };
+    let mut config = with(reads, Vec::new());
+    config.hosts[0].root.completion_timeout = Duration::from_ms(900);
+    config.network.cables[0].faults[0].cuts = vec![(ms(5), ms(2_000))];
+    let report = run(&config);
+    assert_eq!((report.hosts[0].failures, report.hosts[0].latency.count()), (0, 4));
+    assert!(report.time > ms(2_000));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
 
@@ -302,5 +326,27 @@ proptest! {
         let (report, happened) = checked(&config);
         prop_assert!(report.hosts[0].failures <= depth as u64);
         prop_assert!(after(&happened, 390) > 20, "it is back");
+    }
+
+    /// The state is taken at any time, with any TLPs between drive and node.
+    #[test]
+    fn killed_process_is_a_pause(
+        from_us in 2_000..20_000u64,
+        us in 1..20_000u64,
+        depth in 1..16usize,
+        write in 0..=100u8,
+        seed: u64,
+    ) {
+        let work = Fio { rwmixread: write, ..paced(320, depth) };
+        let from = Instant::ZERO + Duration::from_us(from_us);
+        let until = Some(from + Duration::from_us(us));
+        let kills = vec![Outage { station: 1, from, until }];
+        let config = Config { seed, kills, ..with(Workload::Fio(work), Vec::new()) };
+        let mut world = World::new(&config).expect("a valid configuration");
+        let report = world.run().expect("a run");
+        let host = &report.hosts[0];
+        prop_assert_eq!((host.failures, host.mismatches), (0, 0));
+        prop_assert!(host.commands > 200, "{} of 1280", host.commands);
+        prop_assert_eq!((world.restored(), world.compare_contents().1), (1, 0));
     }
 }
