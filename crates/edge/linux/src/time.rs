@@ -31,8 +31,8 @@ impl WallClock {
 
 /// Nanoseconds since the machine was booted, suspended time included (CLOCK_BOOTTIME).
 pub fn since_boot() -> u64 {
-    let time = rustix::time::clock_gettime(ClockId::Boottime);
-    time.tv_sec as u64 * SECOND + time.tv_nsec as u64
+    let time = clock_gettime(SleepClock::CLOCK_BOOTTIME).expect("Linux has had it since 2.6.39");
+    time.tv_sec() as u64 * SECOND + time.tv_nsec() as u64
 }
 
 /// Seconds by which CLOCK_TAI is ahead of CLOCK_REALTIME: 37 since 2017 (IERS Bulletin C 52) if a

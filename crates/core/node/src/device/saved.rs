@@ -23,9 +23,9 @@ pub struct SavedNode {
 }
 
 impl SavedNode {
-    /// Appends the bytes of the state to `bytes`.
-    pub fn encode(&self, bytes: Vec<u8>) -> Vec<u8> {
-        postcard::to_extend(self, bytes).expect("memory is all it needs")
+    /// Writes the bytes of the state; returns their number, or `None` if they do not fit.
+    pub fn encode(&self, to: &mut [u8]) -> Option<usize> {
+        postcard::to_slice(self, to).ok().map(|bytes| bytes.len())
     }
 
     /// The state with these bytes.

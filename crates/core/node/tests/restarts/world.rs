@@ -207,7 +207,12 @@ impl World {
             (number, payload.len() as u32)
         };
         let save = |drive: &mut DriveNode, unsent: &_| drive.subsystem_mut().save(unsent);
-        self.kept.state = self.device.save(save, &mut place).map(|saved| saved.encode(Vec::new()));
+        let encoded = |saved: SavedNode| {
+            let mut bytes = vec![0; 1 << 16];
+            let length = saved.encode(&mut bytes).expect("a small state");
+            bytes[..length].to_vec()
+        };
+        self.kept.state = self.device.save(save, &mut place).map(encoded);
         self.device.function_mut();
         for bytes in std::mem::take(&mut self.outgoing) {
             if self.dies() {

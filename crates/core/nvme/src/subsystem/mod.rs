@@ -50,6 +50,8 @@ pub struct Subsystem {
     controllers: Vec<Controller>,
     /// Whether the node shuts down.
     stopping: bool,
+    /// Room that the last saved state needed.
+    saved_bytes: usize,
 }
 
 impl Subsystem {
@@ -92,7 +94,8 @@ impl Subsystem {
     fn start(now: Instant, state: State, settings: Settings, store: Option<Store>) -> Self {
         settings.check();
         let shared = Shared::new(now, state, &settings, store);
-        let mut subsystem = Self { shared, settings, controllers: Vec::new(), stopping: false };
+        let mut subsystem =
+            Self { shared, settings, controllers: Vec::new(), stopping: false, saved_bytes: 0 };
         subsystem.add_controller(now);
         subsystem
     }

@@ -17,7 +17,10 @@ impl Subsystem {
     pub fn save(&mut self, unsent: &Unsent) -> Bytes {
         let saved = self.controllers[0].save(unsent);
         self.controllers[0].stored_state();
-        postcard::to_stdvec(&saved).expect("memory is all it needs").into()
+        let bytes = Vec::with_capacity(self.saved_bytes);
+        let bytes = postcard::to_extend(&saved, bytes).expect("memory is all it needs");
+        self.saved_bytes = bytes.capacity();
+        bytes.into()
     }
 
     /// Whether a command has its effect only after the next [`save`](Self::save), because it must not

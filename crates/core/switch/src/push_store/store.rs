@@ -18,6 +18,8 @@ const MOST_FUNCTIONS: usize = 256;
 const MOST_QUEUES: usize = 4096;
 /// The maximum number of kept pieces, for all functions together.
 const MOST_PIECES: usize = 8192;
+/// Bytes of a message that announces a queue, about.
+const QUEUE: usize = 128;
 /// While at least this number of completions waits for the function, no further reads are accepted.
 const MOST_REPLIES: usize = 256;
 
@@ -124,10 +126,10 @@ impl<R: Rule> Store<R> {
     /// Messages with which another store follows the same queues. The bytes are not kept: they are in
     /// the host's memory too.
     pub fn save(&self) -> Bytes {
-        let mut saved = BytesMut::new();
+        let mut saved = BytesMut::with_capacity(QUEUE * self.functions.len());
         for Kept { function, completer, rule, .. } in &self.functions {
             for queue in rule.followed() {
-                let mut record = BytesMut::new();
+                let mut record = BytesMut::with_capacity(QUEUE);
                 Record::Queue(queue).encode(&mut record);
                 let Completer { id, size, digest } = *completer;
                 message(id, *function, size, digest, record.freeze()).encode(&mut saved);

@@ -123,20 +123,19 @@ impl Session {
         Some(Bytes::copy_from_slice(bytes))
     }
 
-    /// Replaces the state. A process that is killed meanwhile leaves the former one.
+    /// Replaces the state by what `write` writes into the file; it returns the number of bytes, or
+    /// `None` if there are too many. A process that is killed meanwhile leaves the former state.
     ///
     /// # Errors
     /// If the state has more bytes than the file has room for.
-    pub fn store(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() > STATE - HEADER {
-            return Err(io::Error::other(format!("{} bytes of state are too many", bytes.len())));
-        }
-        self.number += 1;
-        self.is_empty = bytes.is_empty();
-        let at = HEAD + (self.number % 2) as usize * STATE;
-        let header = header(self.number, bytes);
-        self.memory[at + HEADER..][..bytes.len()].copy_from_slice(bytes);
-        self.memory[at..][..HEADER].copy_from_slice(&header);
+    pub fn store(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> io::Result<()> {
+        let number = self.number + 1;
+        let at = HEAD + (number % 2) as usize * STATE;
+        let (place, bytes) = self.memory[at..][..STATE].split_at_mut(HEADER);
+        let length = write(bytes)
+            .ok_or_else(|| io::Error::other(format!("the state has more than {STATE} bytes")))?;
+        place.copy_from_slice(&header(number, &bytes[..length]));
+        (self.number, self.is_empty) = (number, length == 0);
         Ok(())
     }
 
@@ -144,7 +143,7 @@ impl Session {
     pub fn clear(&mut self) {
         if !self.is_empty {
             self.kept.clear();
-            self.store(&[]).expect("there is room for nothing");
+            self.store(|_| Some(0)).expect("there is room for nothing");
         }
     }
 }
@@ -188,6 +187,11 @@ mod tests {
         Session::over(Box::new(memory), boot).unwrap()
     }
 
+    fn written(to: &mut [u8], bytes: &[u8]) -> Option<usize> {
+        to[..bytes.len()].copy_from_slice(bytes);
+        Some(bytes.len())
+    }
+
     fn fresh() -> Vec<u8> {
         vec![0; HEAD + 2 * STATE + PAYLOADS]
     }
@@ -197,10 +201,10 @@ mod tests {
         let (mut session, none) = opened(fresh(), "boot");
         assert_eq!(none, None);
         let first = session.place(7, b"payload");
-        session.store(b"one").unwrap();
+        session.store(|to| written(to, b"one")).unwrap();
         let one = session.memory.to_vec();
         assert_eq!(session.place(7, b"payload"), first);
-        session.store(b"two").unwrap();
+        session.store(|to| written(to, b"two")).unwrap();
         let two = session.memory.to_vec();
         // A process that is killed at any byte of the second store.
         let changed: Vec<usize> = (0..one.len()).filter(|at| one[*at] != two[*at]).collect();

@@ -46,7 +46,11 @@ impl NodeSession {
             session.place(number, payload)
         };
         match node.save(|tapped, unsent| tapped.inner.save(unsent), &mut place) {
-            Some(state) => self.0.store(&state.encode(since_boot().to_le_bytes().into())),
+            Some(state) => self.0.store(|to| {
+                let (time, to) = to.split_first_chunk_mut::<TIME>()?;
+                *time = since_boot().to_le_bytes();
+                Some(TIME + state.encode(to)?)
+            }),
             None => {
                 self.0.clear();
                 Ok(())

@@ -70,8 +70,9 @@ fn run(media: &mut FileMedia, load: Load) -> f64 {
             start(media, started as u64, operation);
             started += 1;
         }
-        if ended == load.count {
+        if ended == load.count && started == load.count {
             start(media, started as u64, Operation::Flush);
+            started += 1;
         }
         media.submit();
         let mut waited = true;
