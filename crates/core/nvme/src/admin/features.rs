@@ -50,7 +50,9 @@ impl Controller {
             // the first attached namespace, or the default.
             nsid = shared.attached(self.id).map(|(nsid, _)| nsid).next().unwrap_or(0);
         } else if of_namespaces {
-            if nsid == BROADCAST_NSID && id != feature::WRITE_PROTECTION {
+            let reserves =
+                matches!(id, feature::RESERVATION_MASK | feature::RESERVATION_PERSISTENCE);
+            if nsid == BROADCAST_NSID && reserves {
                 // Sections 5.21.1.27 and 5.21.1.28.
                 return Err(Failure::field(StatusCode::INVALID_FIELD, 4, 0));
             }

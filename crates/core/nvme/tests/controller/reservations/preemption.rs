@@ -77,7 +77,8 @@ fn preempt_and_abort_ends_commands_of_the_preempted_host_first() {
     let mut two = preempting(2);
     assert_eq!(two.at(1).reap(1), [], "the write is still under way");
     two.at(0).testbed.settle();
-    let done = two.at(0).reap(1);
+    let mut done = two.at(0).reap(1);
+    done.sort_by_key(|one| one.cid);
     let codes: Vec<StatusCode> = done.iter().map(|one| one.status.code).collect();
     assert_eq!(codes, [ABORTED, StatusCode::SUCCESS], "namespace 2 is not affected");
     two.at(1).testbed.settle();
