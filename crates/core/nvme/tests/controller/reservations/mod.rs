@@ -32,20 +32,25 @@ fn identify(host: &mut Host, identifier: &[u8]) -> Completion {
     host.admin(Command { prp1: RESERVATION, ..command })
 }
 
+/// Sets the Host Identifiers of both controllers.
+fn identify_both(two: &mut Two) {
+    for (number, identifier) in HOSTS.iter().enumerate() {
+        identify(two.at(number), identifier).expect_success();
+    }
+}
+
 /// Two controllers whose hosts have identifiers.
 fn two() -> Two {
     let mut two = Two::new();
-    for number in 0..2 {
-        identify(two.at(number), &HOSTS[number]).expect_success();
-    }
+    identify_both(&mut two);
     two
 }
 
 /// Two controllers whose hosts have registered their keys with namespace 1.
 fn registered() -> Two {
     let mut two = two();
-    for number in 0..2 {
-        reserve(two.at(number), register(0), [0, KEYS[number]]).expect_success();
+    for (number, key) in KEYS.into_iter().enumerate() {
+        reserve(two.at(number), register(0), [0, key]).expect_success();
     }
     two
 }
@@ -241,10 +246,10 @@ fn report_has_a_structure_for_each_controller() {
 #[test]
 fn extended_report_has_identifiers_of_128_bits() {
     let mut two = Two::new();
-    for number in 0..2 {
+    for (number, key) in KEYS.into_iter().enumerate() {
         let identifier = [0x10 + number as u8; 16];
         identify(two.at(number), &identifier).expect_success();
-        reserve(two.at(number), register(0), [0, KEYS[number]]).expect_success();
+        reserve(two.at(number), register(0), [0, key]).expect_success();
     }
     reserve(two.at(0), acquire(0, 6), [KEYS[0], 0]).expect_success();
     let mut golden = vec![0; 192];

@@ -10,13 +10,6 @@ const PERSIST: u32 = 3 << 30;
 /// CPTPL: registrations do not persist.
 const FORGET: u32 = 2 << 30;
 
-/// Sets the Host Identifiers again, after a start.
-fn identify_both(two: &mut Two) {
-    for number in 0..2 {
-        identify(two.at(number), &HOSTS[number]).expect_success();
-    }
-}
-
 /// Both hosts are registered, and host 0 has a reservation.
 fn reserved(flags: u32) -> Two {
     let mut two = registered();
