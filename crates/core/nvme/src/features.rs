@@ -43,6 +43,9 @@ pub(crate) const NOTICES: u32 = feature::NAMESPACE_NOTICES | feature_bits::FIRMW
 /// telemetry logs in LPA may enable telemetry log notices, but this controller never sends any.
 const EVENTS: u32 = 0x1f | NOTICES | feature_bits::TELEMETRY;
 
+/// Reservation Notification Mask: the bits of all notifications.
+const NOTIFICATIONS: u32 = 0b1110;
+
 /// Whether hosts may save the feature. Features that apply only to existing queues or vectors
 /// cannot be saved.
 pub(crate) fn is_saveable(id: u8) -> bool {
@@ -67,7 +70,13 @@ pub(crate) fn is_logged(id: u8) -> bool {
 
 /// Whether each namespace has its own value.
 pub(crate) fn is_of_namespaces(id: u8) -> bool {
-    matches!(id, feature::ERROR_RECOVERY | feature::WRITE_PROTECTION)
+    matches!(
+        id,
+        feature::ERROR_RECOVERY
+            | feature::RESERVATION_MASK
+            | feature::RESERVATION_PERSISTENCE
+            | feature::WRITE_PROTECTION
+    )
 }
 
 /// The bits of command dword 11 that select one of several values of the feature.
@@ -86,6 +95,9 @@ pub(crate) fn check(id: u8, value: u32) -> Result<(), Failure> {
         // DULBE is not supported (NSFEAT bit 2).
         feature::ERROR_RECOVERY => (value & 1 << 16 == 0, 16),
         feature::ASYNC_EVENT_CONFIG => (value & !EVENTS == 0, 8),
+        // EXHID, PTPL.
+        feature::HOST_IDENTIFIER | feature::RESERVATION_PERSISTENCE => (value & !1 == 0, 1),
+        feature::RESERVATION_MASK => (value & !NOTIFICATIONS == 0, 0),
         _ => (true, 0),
     };
     if allowed { Ok(()) } else { Err(Failure::cdw(11, bit)) }
@@ -104,6 +116,8 @@ pub(crate) struct Features {
     pub under_temperature: u16,
     /// Error Recovery by NSID: TLER 15:0. A missing entry means 0.
     pub error_recovery: BTreeMap<u32, u32>,
+    /// Reservation Notification Mask by NSID. A missing entry means 0.
+    pub reservation_masks: BTreeMap<u32, u32>,
     /// Volatile Write Cache: WCE.
     pub write_cache: bool,
     /// Number of Queues: submission and completion queues allocated.
@@ -129,6 +143,7 @@ impl Features {
             over_temperature: WARNING_TEMPERATURE,
             under_temperature: 0,
             error_recovery: BTreeMap::new(),
+            reservation_masks: BTreeMap::new(),
             write_cache: settings.volatile_write_cache,
             queues: (settings.io_queues, settings.io_queues),
             coalescing: 0,
@@ -139,7 +154,8 @@ impl Features {
         }
     }
 
-    /// Sets a feature that can be saved to a value that [`check`] allows.
+    /// Sets a feature that can be saved, or Reservation Notification Mask, to a value that [`check`]
+    /// allows.
     pub(crate) fn set(&mut self, id: u8, nsid: u32, value: u32) {
         match id {
             feature::ARBITRATION => self.arbitration = value & 0xffff_ff07,
@@ -151,6 +167,9 @@ impl Features {
             // Only TLER is stored.
             feature::ERROR_RECOVERY => {
                 self.error_recovery.insert(nsid, value & 0xffff);
+            }
+            feature::RESERVATION_MASK => {
+                self.reservation_masks.insert(nsid, value);
             }
             feature::VOLATILE_WRITE_CACHE => self.write_cache = value & 1 != 0,
             feature::INTERRUPT_COALESCING => self.coalescing = value & 0xffff,
@@ -176,6 +195,7 @@ impl Features {
                 }
             }
             feature::ERROR_RECOVERY => self.error_recovery.get(&nsid).copied().unwrap_or(0),
+            feature::RESERVATION_MASK => self.reservation_masks.get(&nsid).copied().unwrap_or(0),
             feature::VOLATILE_WRITE_CACHE => u32::from(self.write_cache),
             feature::NUMBER_OF_QUEUES => self.allocated(),
             feature::INTERRUPT_COALESCING => self.coalescing,

@@ -33,6 +33,7 @@
 //! - `pointer`: the place of a command's data and metadata in host memory
 //! - `prp`: physical region pages
 //! - `sgl`: scatter gather lists
+//! - `reservation`: the rules of reservations
 //! - `slots`: tables whose keys are never reused
 //! - [`initiator`]: a small host driver
 //!
@@ -116,6 +117,7 @@ mod protection;
 mod prp;
 mod queue;
 mod registers;
+mod reservation;
 mod sgl;
 mod slots;
 pub mod state;

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::io::CopyLimits;
 use crate::metadata::METADATA;
 use crate::slots::Key;
-use crate::state::{self, Format, Marks};
+use crate::state::{self, Format, Marks, Reservation};
 use crate::subsystem::Shared;
 use std::collections::BTreeSet;
 use wire::nvme::{
@@ -23,6 +23,8 @@ pub(crate) struct Namespace {
     pub record: state::Namespace,
     /// Blocks that Write Uncorrectable has marked.
     pub marks: Marks,
+    /// Registrations and reservation of hosts.
+    pub reservation: Reservation,
     /// Whether the media are read-only.
     pub read_only: bool,
     /// The controller and the command that format the namespace, if any.
@@ -43,6 +45,8 @@ const METADATA_CAPABILITIES: u8 = 1 | 1 << 1;
 /// DPC: types 1 to 3, in the first or the last eight bytes of the metadata, which has only eight
 /// bytes.
 const PROTECTION_CAPABILITIES: u8 = 0b111 | 1 << 3 | 1 << 4;
+/// RESCAP: all types of reservations, persistence, and Ignore Existing Key as of NVMe 1.3.
+const RESERVATIONS: u8 = 0xff;
 /// DPS bit 3: the protection information is the first eight bytes of the metadata.
 pub(crate) const FIRST: u8 = 1 << 3;
 
@@ -79,8 +83,14 @@ pub(crate) fn flbas(format: Format) -> Option<u8> {
 impl Namespace {
     /// A namespace attached to no controller.
     pub(crate) fn new(record: state::Namespace, read_only: bool) -> Self {
-        let (marks, attached) = (Marks::default(), BTreeSet::new());
-        Self { record, marks, read_only, formatting: None, attached }
+        Self {
+            record,
+            marks: Marks::default(),
+            reservation: Reservation::default(),
+            read_only,
+            formatting: None,
+            attached: BTreeSet::new(),
+        }
     }
 
     pub(crate) fn bytes(&self, blocks: u64) -> u64 {
@@ -165,6 +175,7 @@ impl Namespace {
             protection_capabilities: if shared.saves() { PROTECTION_CAPABILITIES } else { 0 },
             protection,
             sharing: if several && !private { IdentifyNamespace::SHARED } else { 0 },
+            reservations: if shared.saves() { RESERVATIONS } else { 0 },
             attributes: match self.is_read_only() || shared.is_unrecorded() {
                 true => IdentifyNamespace::WRITE_PROTECTED,
                 false => 0,
@@ -186,6 +197,7 @@ impl Namespace {
             lba_format,
             metadata_capabilities: METADATA_CAPABILITIES,
             protection_capabilities: PROTECTION_CAPABILITIES,
+            reservations: RESERVATIONS,
             ..IdentifyNamespace::default()
         };
         common.encode_with(&FORMATS)
@@ -198,8 +210,9 @@ impl Namespace {
         shared: &Shared,
     ) -> IndependentNamespace {
         let identify = IdentifyNamespace::decode(&self.identify(settings, shared));
-        let IdentifyNamespace { sharing, attributes, .. } = identify;
-        IndependentNamespace { sharing, attributes, status: IndependentNamespace::READY }
+        let IdentifyNamespace { sharing, reservations, attributes, .. } = identify;
+        let status = IndependentNamespace::READY;
+        IndependentNamespace { sharing, reservations, attributes, status }
     }
 
     /// The identification descriptors of the namespace (section 5.15.2.3), without identifiers that

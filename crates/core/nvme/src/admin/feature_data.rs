@@ -1,9 +1,10 @@
-//! Features whose values are data: Timestamp and Host Behavior Support (NVMe 1.4, sections
-//! 5.21.1.14 and 5.21.1.22). Neither can be saved.
+//! Features whose values are data: Timestamp, Host Behavior Support and Host Identifier (NVMe 1.4,
+//! sections 5.21.1.14, 5.21.1.22 and 5.21.1.26). None can be saved.
 
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::plan::Plan;
+use crate::state::HostId;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use wire::Instant;
@@ -80,6 +81,36 @@ impl Controller {
         }
     }
 
+    /// The Host Identifier; zeroes without one. EXHID (`value`) must match its length.
+    pub(super) fn host_identifier(
+        &self,
+        shared: &Shared,
+        value: u32,
+        select: Select,
+    ) -> Result<Bytes, Failure> {
+        let length = feature::HOST_IDENTIFIER_LENGTH[value as usize & 1];
+        match shared.hosts.of(self.id).filter(|_| select == Select::Current) {
+            None => Ok(vec![0; length].into()),
+            Some(host) if host.bytes().len() == length => Ok(Bytes::copy_from_slice(host.bytes())),
+            Some(_) => Err(Failure::cdw(11, 0)),
+        }
+    }
+
+    /// Sets the Host Identifier; zeroes remove it. Registrations stay with the previous identifier.
+    /// A bound identifier cannot be changed.
+    fn set_host_identifier(&self, shared: &mut Shared, data: &[u8]) -> Result<(), Failure> {
+        let host = HostId::new(data);
+        if let Some(bound) = shared.hosts.bound(self.id) {
+            let same = host.as_ref() == Some(bound);
+            return if same { Ok(()) } else { Err(Failure::permanent(StatusCode::INVALID_FIELD)) };
+        }
+        if host.as_ref().is_some_and(|host| shared.is_inconsistent(self.id, host)) {
+            return Err(Failure::at_cdw(StatusCode::HOST_IDENTIFIER_INCONSISTENT, 11, 0));
+        }
+        shared.hosts.set(self.id, host);
+        Ok(())
+    }
+
     /// Handles the received data of Set Features.
     pub(super) fn feature_received(
         &mut self,
@@ -87,7 +118,10 @@ impl Controller {
         command: &Command,
         data: &Bytes,
     ) -> Result<Plan, Failure> {
-        if command.cdw10 as u8 == feature::TIMESTAMP {
+        let id = command.cdw10 as u8;
+        if id == feature::HOST_IDENTIFIER {
+            self.set_host_identifier(shared, data)?;
+        } else if id == feature::TIMESTAMP {
             let value = data.first_chunk::<TIMESTAMP_LENGTH>().expect("as many as were asked for");
             self.set_clock(shared, Timestamp::from_bits(u64::from_le_bytes(*value)));
         } else {

@@ -4,9 +4,10 @@ use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::features::{self, Features};
 use crate::plan::Plan;
+use crate::reservation::Request;
 use crate::slots::Key;
 use crate::state::SavedFeature;
-use crate::subsystem::Shared;
+use crate::subsystem::{ReservationRequest, Shared};
 use wire::nvme::feature::{self, Select};
 use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
 
@@ -37,6 +38,9 @@ impl Controller {
         if id == feature::INTERRUPT_VECTOR {
             return self.interrupt_vector(value, select).map(Plan::Done);
         }
+        if id == feature::HOST_IDENTIFIER {
+            return self.host_identifier(shared, value, select).map(Plan::Send);
+        }
         if let Some(data) = self.feature_data(id, select) {
             return Ok(Plan::Send(data));
         }
@@ -46,7 +50,18 @@ impl Controller {
             // the first attached namespace, or the default.
             nsid = shared.attached(self.id).map(|(nsid, _)| nsid).next().unwrap_or(0);
         } else if of_namespaces {
+            let reserves =
+                matches!(id, feature::RESERVATION_MASK | feature::RESERVATION_PERSISTENCE);
+            if nsid == BROADCAST_NSID && reserves {
+                // Sections 5.21.1.27 and 5.21.1.28.
+                return Err(Failure::field(StatusCode::INVALID_FIELD, 4, 0));
+            }
             shared.namespace(self.id, nsid)?;
+        }
+        if id == feature::RESERVATION_PERSISTENCE {
+            // As write protection below.
+            let persists = shared.namespace(self.id, nsid)?.reservation.persists;
+            return Ok(Plan::Done((persists && select == Select::Current).into()));
         }
         if id == feature::WRITE_PROTECTION {
             // Write protection cannot be saved, but a power loss does not change it.
@@ -66,7 +81,10 @@ impl Controller {
     fn check_exists(&self, shared: &Shared, id: u8) -> Result<(), Failure> {
         let exists = match id {
             feature::VOLATILE_WRITE_CACHE => self.settings.volatile_write_cache,
-            feature::WRITE_PROTECTION => shared.saves(),
+            feature::HOST_IDENTIFIER
+            | feature::RESERVATION_MASK
+            | feature::RESERVATION_PERSISTENCE
+            | feature::WRITE_PROTECTION => shared.saves(),
             feature::NUMBER_OF_QUEUES
             | feature::INTERRUPT_VECTOR
             | feature::TIMESTAMP
@@ -118,6 +136,19 @@ impl Controller {
             feature::NUMBER_OF_QUEUES => return self.set_queues(value).map(Plan::Done),
             feature::TIMESTAMP => return Ok(Plan::Receive(feature::TIMESTAMP_LENGTH)),
             feature::HOST_BEHAVIOR => return Ok(Plan::Receive(feature::HOST_BEHAVIOR_LENGTH)),
+            feature::HOST_IDENTIFIER => {
+                return Ok(Plan::Receive(feature::HOST_IDENTIFIER_LENGTH[value as usize & 1]));
+            }
+            feature::RESERVATION_PERSISTENCE => {
+                let request = Request { change: None, persists: Some(value & 1 != 0) };
+                let (by, aborts) = ((self.id, key), false);
+                return shared.request_reservation(ReservationRequest {
+                    by,
+                    nsids,
+                    request,
+                    aborts,
+                });
+            }
             feature::KEEP_ALIVE_TIMER => self.set_keep_alive(value),
             feature::INTERRUPT_VECTOR => self.set_vector(value)?,
             _ => {

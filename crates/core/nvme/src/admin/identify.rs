@@ -15,7 +15,7 @@ use crate::subsystem::{EXTENDED_MINUTES, Shared};
 use bytes::Bytes;
 use wire::nvme::{
     BROADCAST_NSID, Command, IDENTIFY, IdentifyController, NamespaceDescriptor, ascii, cns,
-    controller_list, namespace_list, nvm_command, register, sgl_support,
+    controller_attribute, controller_list, namespace_list, nvm_command, register, sgl_support,
 };
 
 /// CMIC bit 1: the subsystem may have several controllers.
@@ -28,8 +28,11 @@ const NVM_COMMANDS: u16 = nvm_command::COMPARE
     | nvm_command::TIMESTAMP
     | nvm_command::VERIFY
     | nvm_command::COPY;
-/// The ONCS bit that only drives with records have.
-const WRITE_UNCORRECTABLE: u16 = nvm_command::WRITE_UNCORRECTABLE;
+/// The ONCS bits that only drives with records have.
+const NEED_RECORDS: u16 = nvm_command::WRITE_UNCORRECTABLE | nvm_command::RESERVATIONS;
+/// CTRATT of drives with records.
+const ATTRIBUTES: u32 = controller_attribute::EXTENDED_HOST_IDENTIFIER
+    | controller_attribute::RESERVATIONS_NEED_HOST_IDENTIFIER;
 /// OACS of all drives: Security Send and Receive, Firmware Commit and Image Download, Device
 /// Self-test.
 const ALWAYS: u16 = 1 | 1 << 2 | 1 << 4;
@@ -150,6 +153,7 @@ impl Controller {
             controller_id: self.id,
             version: register::VERSION_1_4,
             async_events: NOTICES,
+            attributes: if shared.saves() { ATTRIBUTES } else { 0 },
             controller_type: 1,
             admin_commands: ALWAYS
                 | if shared.saves() { FORMAT | NAMESPACE_MANAGEMENT } else { 0 }
@@ -175,7 +179,7 @@ impl Controller {
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
             namespaces: drive.max_namespaces,
-            nvm_commands: NVM_COMMANDS | if shared.saves() { WRITE_UNCORRECTABLE } else { 0 },
+            nvm_commands: NVM_COMMANDS | if shared.saves() { NEED_RECORDS } else { 0 },
             fused: self.fuses().into(),
             write_cache: if settings.volatile_write_cache { 0b111 } else { 0b110 },
             write_protection: shared.saves().into(),

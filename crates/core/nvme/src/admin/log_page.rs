@@ -45,6 +45,9 @@ impl Controller {
             if id == log_page::CHANGED_NAMESPACES {
                 self.changed_namespaces.clear();
             }
+            if id == log_page::RESERVATION {
+                self.reservation_log.acknowledge();
+            }
         }
         Ok(Plan::Send(Bytes::from(data)))
     }
@@ -89,6 +92,7 @@ impl Controller {
             log_page::CHANGED_NAMESPACES => {
                 Ok(namespace_list(self.changed_namespaces.iter().copied()).to_vec())
             }
+            log_page::RESERVATION if shared.saves() => Ok(self.reservation_log.page()),
             log_page::SANITIZE if shared.saves() => Ok(shared.sanitize_log().encode().to_vec()),
             log_page::PERSISTENT_EVENT if shared.saves() => self.persistent_events(shared, command),
             log_page::FIRMWARE => Ok(shared.firmware_log().encode().to_vec()),

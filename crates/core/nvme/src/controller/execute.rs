@@ -376,7 +376,7 @@ impl Controller {
         let (sq, command, partner) = (execution.sq, execution.command, execution.partner);
         let plan = match sq {
             0 => self.admin_received(shared, key, &command, data),
-            _ => self.plan_received(shared, &command, data).map(Plan::Steps),
+            _ => self.plan_received(shared, key, &command, data),
         };
         match plan.and_then(|plan| self.apply_plan(key, &command, plan)) {
             Ok(()) => partner.into_iter().for_each(|one| self.half_received(shared, key, one)),
@@ -472,6 +472,7 @@ impl Controller {
         if !shared.claims.is_empty() {
             shared.claims.release((self.id, key));
         }
+        shared.hosts.ended((self.id, key));
         assert!(execution.reads == 0 && execution.block.is_none(), "something is still in flight");
         let partner = execution.partner.filter(|partner| self.commands.contains_key(*partner));
         if partner.is_none() || execution.failure.is_some() {

@@ -105,6 +105,7 @@ impl Controller {
         shared.forget_commands(self.id);
         shared.end_format(self.id, None);
         shared.claims.release_all(self.id);
+        shared.hosts.reset(self.id);
         self.in_flight = [0; 2];
         self.waiting.clear();
         self.waiting_to_send.clear();
@@ -112,6 +113,7 @@ impl Controller {
         self.queues = Queues::default();
         self.doorbells = None;
         self.events = Default::default();
+        self.reservation_log = Default::default();
         self.changed_namespaces.clear();
         for request in self.block_requests.drain(..) {
             self.blocks.remove(block_key(request.id));

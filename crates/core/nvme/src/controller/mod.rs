@@ -16,6 +16,7 @@ mod invariants;
 mod lifecycle;
 mod mmio;
 mod namespaces;
+mod reservations;
 mod saved;
 mod shutdown;
 mod transfer;
@@ -27,7 +28,7 @@ use crate::events::AsyncEvents;
 use crate::features::Features;
 use crate::identity::endpoint;
 use crate::interrupt::Interrupts;
-use crate::log::ErrorLog;
+use crate::log::{ErrorLog, ReservationLog};
 use crate::queue::Queues;
 use crate::registers::Registers;
 use crate::slots::{Key, Slots};
@@ -110,6 +111,8 @@ pub struct Controller {
     pub(crate) features: Features,
     pub(crate) events: AsyncEvents,
     pub(crate) error_log: ErrorLog,
+    /// Reservation notifications.
+    pub(crate) reservation_log: ReservationLog,
     /// The Changed Namespace List.
     pub(crate) changed_namespaces: BTreeSet<u32>,
     /// Log pages of the last telemetry snapshot; empty before the first snapshot.
@@ -173,6 +176,7 @@ impl Controller {
             features: Features::new(&settings),
             events: AsyncEvents::default(),
             error_log: ErrorLog::default(),
+            reservation_log: ReservationLog::default(),
             changed_namespaces: BTreeSet::new(),
             telemetry: Vec::new(),
             event_context: None,
@@ -366,6 +370,7 @@ impl Controller {
     pub(crate) fn poll(&mut self, shared: &mut Shared, now: Instant, ready: Ready) -> Output {
         self.now = now;
         self.begin_recorded(shared);
+        self.complete_aborting(shared);
         // All other work is done at once, when the input that causes it arrives.
         if !self.waiting_to_send.is_empty() || self.deadline().is_some_and(|at| at <= now) {
             self.advance(shared);

@@ -24,6 +24,7 @@ impl Controller {
         for nsid in nsids {
             if shared.namespace(self.id, *nsid).is_err() {
                 self.features.error_recovery.remove(nsid);
+                self.features.reservation_masks.remove(nsid);
                 self.fail_commands_of(shared, *nsid, shared.absent(*nsid));
             }
         }

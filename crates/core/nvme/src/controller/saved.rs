@@ -11,8 +11,10 @@ use super::{Controller, WEIGHTED};
 use crate::admin::Clock;
 use crate::events::{AsyncEvents, SavedEvents};
 use crate::features::Features;
+use crate::log::ReservationLog;
 use crate::queue::{CompletionQueue, Priority, Queues, SubmissionQueue};
 use crate::slots::Key;
+use crate::state::HostId;
 use crate::subsystem::Shared;
 use bytes::Bytes;
 use pcie::endpoint::{ForeignState, SavedEndpoint, Unsent};
@@ -101,6 +103,9 @@ pub(crate) struct SavedController {
     intx: bool,
     events: SavedEvents,
     changed_namespaces: BTreeSet<u32>,
+    /// The Host Identifier that the host has set, and its reservation notifications.
+    host: Option<HostId>,
+    reservation_log: ReservationLog,
     clock: (u64, u8),
     /// Completion queue and entry of completions to post again.
     answers: Vec<(u16, Bytes)>,
@@ -125,7 +130,7 @@ impl Controller {
     }
 
     /// The state now. `unsent` is behind the function.
-    pub(crate) fn save(&mut self, unsent: &Unsent) -> SavedController {
+    pub(crate) fn save(&mut self, shared: &Shared, unsent: &Unsent) -> SavedController {
         let written = self.endpoint.written();
         let sent = written - (self.endpoint.posted_backlog() + unsent.written) as u64;
         let posted = self.posted.get_or_insert_default();
@@ -161,6 +166,8 @@ impl Controller {
             intx: self.intx,
             events: self.events.save(&events),
             changed_namespaces: self.changed_namespaces.clone(),
+            host: shared.hosts.set_by_host(self.id).cloned(),
+            reservation_log: self.reservation_log.clone(),
             clock: self.clock.save(self.now),
             answers: self.answers(&lost),
             commands: self.commands_again(&lost),
@@ -254,6 +261,8 @@ impl Controller {
         self.intx = saved.intx;
         self.events = AsyncEvents::restore(saved.events);
         self.changed_namespaces = saved.changed_namespaces;
+        shared.hosts.set(self.id, saved.host);
+        self.reservation_log = saved.reservation_log;
         self.clock = Clock::restore(now, saved.clock);
         shared.events.clock = self.clock;
         self.restart_keep_alive();
@@ -320,7 +329,7 @@ impl Controller {
         let cq = queue.cq;
         self.queues.cq_mut(cq)?.reserve(1);
         self.count_in_flight(shared, sq, |in_flight| in_flight + 1);
-        match shared.done(self.accepted).filter(|_| sq == 0) {
+        match shared.done(self.accepted) {
             None => self.take_entry(shared, sq, command),
             Some(result) => {
                 let (key, _) = self.accept(sq, command);

@@ -12,6 +12,7 @@ mod firmware;
 mod health;
 mod hex;
 mod namespace;
+mod reservation;
 mod sanitize;
 mod self_test;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub use features::SavedFeature;
 pub use firmware::{FIRMWARE_SLOTS, Firmware, Image, MAX_IMAGE};
 pub use health::History;
 pub use namespace::{Format, Namespace};
+pub use reservation::{HostId, Registrant, Reservation, Reservations};
 pub use sanitize::{Sanitize, SanitizePhase};
 pub(crate) use self_test::MAX_RESULTS;
 pub use self_test::{ExtendedTest, SelfTests, TestResult};
@@ -58,6 +60,7 @@ const CREATED: &str = "created";
 const DONE: &str = "done";
 const EVENTS: &str = "events";
 const HEALTH: &str = "health";
+const RESERVATIONS: &str = "reservations";
 const SANITIZE: &str = "sanitize";
 const FIRMWARE: &str = "firmware";
 const SELF_TEST: &str = "self-test";
@@ -83,6 +86,8 @@ pub struct State {
     pub events: EventLog,
     /// The lifetime counters.
     pub health: History,
+    /// Registrations and reservations of hosts.
+    pub reservations: Reservations,
     /// The most recent sanitize operation.
     pub sanitize: Option<Sanitize>,
     /// Firmware slots.
@@ -105,6 +110,7 @@ impl State {
             done: Done::default(),
             events: EventLog::default(),
             health: History::default(),
+            reservations: Reservations::default(),
             sanitize: None,
             firmware: Firmware::default(),
             self_tests: SelfTests::default(),
@@ -133,6 +139,7 @@ impl State {
                 DONE => state.done = decode(key, bytes)?,
                 EVENTS => state.events = decode(key, bytes)?,
                 HEALTH => state.health = decode(key, bytes)?,
+                RESERVATIONS => state.reservations = decode(key, bytes)?,
                 SANITIZE => state.sanitize = Some(decode(key, bytes)?),
                 FIRMWARE => state.firmware = decode(key, bytes)?,
                 SELF_TEST => state.self_tests = decode(key, bytes)?,
@@ -175,9 +182,9 @@ impl State {
             records.extend([self_tests_record(&self.self_tests)]);
         }
         records.extend(self.namespaces.iter().map(namespace));
-        if let (key, Some(bytes)) = uncorrectable_record(&self.uncorrectable) {
-            records.insert(key, bytes);
-        }
+        let optional =
+            [uncorrectable_record(&self.uncorrectable), reservations_record(&self.reservations)];
+        records.extend(optional.into_iter().filter_map(|(key, bytes)| Some((key, bytes?))));
         records
     }
 
@@ -207,7 +214,8 @@ impl State {
         let saved = self.features.iter().filter(|saved| saved.nsid != 0);
         let saved = saved.map(|saved| (FEATURES, saved.nsid));
         let marked = self.uncorrectable.keys().map(|nsid| (UNCORRECTABLE, *nsid));
-        for (record, nsid) in attached.chain(saved).chain(marked) {
+        let reserved = self.reservations.namespaces.keys().map(|nsid| (RESERVATIONS, *nsid));
+        for (record, nsid) in attached.chain(saved).chain(marked).chain(reserved) {
             if !self.namespaces.contains_key(&nsid) {
                 return Err(RecordError::new(
                     record,
@@ -289,6 +297,12 @@ pub(crate) fn uncorrectable_record(all: &Uncorrectable) -> (String, Option<Vec<u
     (UNCORRECTABLE.to_owned(), (!all.is_empty()).then(|| encode(all)))
 }
 
+/// The record of reservations: key and bytes. `None` if no namespace has an entry; then the record
+/// does not exist.
+pub(crate) fn reservations_record(all: &Reservations) -> (String, Option<Vec<u8>>) {
+    (RESERVATIONS.to_owned(), (!all.namespaces.is_empty()).then(|| encode(all)))
+}
+
 pub(crate) fn namespace_record(namespace: &Namespace) -> Vec<u8> {
     encode(namespace)
 }
@@ -307,7 +321,8 @@ fn nsid_of(key: &str) -> Option<u32> {
 fn unknown(key: &str) -> RecordError {
     let known = format!(
         "unknown: the records are {DRIVE}, {NAMESPACE}NSID, {ATTACHMENTS}, {FEATURES}, {CREATED}, {DONE}, \
-         {EVENTS}, {HEALTH}, {SANITIZE}, {FIRMWARE}, {SELF_TEST} and {UNCORRECTABLE}"
+         {EVENTS}, {HEALTH}, {RESERVATIONS}, {SANITIZE}, {FIRMWARE}, {SELF_TEST} and \
+         {UNCORRECTABLE}"
     );
     RecordError::new(key, known)
 }

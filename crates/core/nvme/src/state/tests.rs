@@ -36,6 +36,20 @@ fn marked() -> Uncorrectable {
     BTreeMap::from([(7, marks)])
 }
 
+/// Two registrants of namespace 7, of which one has a reservation for registrants.
+fn reserved() -> Reservations {
+    let host = |bytes: &[u8]| HostId::new(bytes).expect("an identifier");
+    let registrant = |bytes, key| Registrant { host: host(bytes), key };
+    let reservation = Reservation {
+        persists: true,
+        generation: 2,
+        kind: 3,
+        holder: Some(host(b"host-000")),
+        registrants: vec![registrant(b"host-000", 0xaa), registrant(b"host-111", 1 << 63)],
+    };
+    Reservations { power_cycle: 4, namespaces: BTreeMap::from([(7, reservation)]) }
+}
+
 /// A drive with two namespaces.
 fn state() -> State {
     let saved = SavedFeature { controller: 1, feature: 4, nsid: 0, value: 350 };
@@ -54,6 +68,7 @@ fn state() -> State {
             results: vec![TestResult { extended: false, result: 2, nsid: 0, hours: 9 }],
         },
         uncorrectable: marked(),
+        reservations: reserved(),
         events: EventLog([event()].into()),
         ..State::new(drive())
     }
@@ -70,7 +85,8 @@ const DOCUMENT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../
 #[test]
 fn records_are_what_is_documented() {
     let text = |key: &str| String::from_utf8(state().encode()[key].clone()).unwrap();
-    for key in ["drive", "namespace/7", "attachments", "features", "events", "uncorrectable"] {
+    let shown = ["drive", "namespace/7", "attachments", "features", "events", "uncorrectable"];
+    for key in shown.into_iter().chain(["reservations"]) {
         assert!(DOCUMENT.contains(&text(key)), "docs/drive.md has another {key}");
     }
     let serde_json::Value::Object(health) = serde_json::from_str(&text("health")).unwrap() else {
@@ -125,7 +141,14 @@ fn records_are_what_is_documented() {
         text("events"),
         "[{\"kind\":13,\"controller\":65535,\"timestamp\":25,\"data\":\"0101\"}]"
     );
-    assert_eq!(state().encode().len(), 10);
+    assert_eq!(
+        text("reservations"),
+        "{\"power_cycle\":4,\"namespaces\":{\"7\":{\"persists\":true,\"generation\":2,\"kind\":3,\
+         \"holder\":\"686f73742d303030\",\"registrants\":[\
+         {\"host\":\"686f73742d303030\",\"key\":\"00000000000000aa\"},\
+         {\"host\":\"686f73742d313131\",\"key\":\"8000000000000000\"}]}}}"
+    );
+    assert_eq!(state().encode().len(), 11);
     assert_eq!(State::decode(&state().encode()), Ok(state()));
     let sanitize = Sanitize { command: 0x23, pattern: 1, phase: SanitizePhase::Running };
     let created = State { created: 3, sanitize: Some(sanitize), ..state() };
@@ -238,6 +261,16 @@ fn inconsistent_record_is_refused_with_its_field() {
             error("uncorrectable", "{\"1\":[]}"),
             "uncorrectable: NSID 1: the list of ranges is empty",
         ),
+        (changed("reservations", "\"7\"", "\"2\""), "NSID: the drive has no namespace 2"),
+        (
+            changed("reservations", "\"kind\":3", "\"kind\":7"),
+            "NSID 7: kind: '7' is outside 0 to 6",
+        ),
+        (changed("reservations", "\"kind\":3", "\"kind\":0"), "holder: does not match kind 0"),
+        (changed("reservations", "\"kind\":3", "\"kind\":5"), "holder: does not match kind 5"),
+        (changed("reservations", "313131", "303030"), "expected ascending hosts"),
+        (changed("reservations", "r\":\"68", "r\":\"67"), "holder: expected a registrant"),
+        (changed("reservations", "313131", "31"), "invalid value of 6 bytes: expected 8 or 16"),
         (changed("events", "13", "5"), "events: kind: invalid value '5': expected 1 to 4"),
         (changed("events", "65535", "65520"), "events: controller: '65520' is outside 1 to 65519"),
         (changed("events", "0101", "01"), "events: bytes of data: '1' is outside 2 to 2"),
@@ -273,7 +306,7 @@ fn decode_ignores_records_of_the_store() {
 proptest! {
     #[test]
     fn any_bytes_do_not_panic(
-        at in 0..9usize, start in 0..400usize, length in 0..8usize,
+        at in 0..11usize, start in 0..400usize, length in 0..8usize,
         bytes in proptest::collection::vec(any::<u8>(), 0..8),
     ) {
         let mut records = state().encode();

@@ -7,6 +7,7 @@ mod holds;
 mod marks;
 mod namespaces;
 mod port;
+mod reservations;
 mod sanitize;
 mod saved;
 mod self_test;
@@ -18,6 +19,7 @@ pub(crate) use firmware::{Activation, FirmwareChange};
 pub(crate) use holds::Hold;
 pub use namespaces::NamespaceError;
 pub use port::Port;
+pub(crate) use reservations::ReservationRequest;
 pub(crate) use self_test::EXTENDED_MINUTES;
 pub(crate) use shared::Shared;
 pub(crate) use store::{Change, NamespaceChange};
@@ -203,6 +205,9 @@ impl Subsystem {
         let mut change = None;
         self.change(now, |shared| change = shared.stored(id, result.is_ok()));
         let Some(change) = change else { return };
+        if let Change::Reservations { by, change } = &change {
+            self.reservations_stored(now, *by, change, result.is_ok());
+        }
         let after = self.shared.attachments();
         let mut changed = changed_namespaces(&before, &after);
         if let Change::Namespaces { command: Some((own, _)), change } = &change

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::controller::Controller;
+use crate::state::HostId;
 use pcie::{Function, Input, Output, Ports, Ready};
 use wire::Instant;
 
@@ -11,6 +12,21 @@ use wire::Instant;
 pub struct Port<'a> {
     pub(super) shared: &'a mut Shared,
     pub(super) controller: &'a mut Controller,
+}
+
+impl Port<'_> {
+    /// Binds the controller to a host whose identity the owner of the subsystem knows, such as a
+    /// digest of the peer's key; `None` ends the binding. The identity is then the Host Identifier
+    /// (feature 81h, 128 bits), also after resets. The host cannot set another Host Identifier:
+    /// Invalid Field in Command. Zeroes count as `None`.
+    ///
+    /// Registrations belong to the identity, so bind before commands are handled, also before
+    /// [`Subsystem::restore`](crate::Subsystem::restore): saved states have no bindings. If other
+    /// controllers have Host Identifiers of 64 bits, reports pad them with zeroes.
+    pub fn bind_host(&mut self, identity: Option<[u8; 16]>) {
+        let host = identity.and_then(|identity| HostId::new(&identity));
+        self.shared.hosts.bind(self.controller.id, host);
+    }
 }
 
 impl Function for Port<'_> {

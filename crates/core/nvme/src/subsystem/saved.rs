@@ -15,7 +15,7 @@ impl Subsystem {
     /// The state of the first controller now. `unsent` is behind its function. Store the state before
     /// any other call.
     pub fn save(&mut self, unsent: &Unsent) -> Bytes {
-        let saved = self.controllers[0].save(unsent);
+        let saved = self.controllers[0].save(&self.shared, unsent);
         self.controllers[0].stored_state();
         let bytes = Vec::with_capacity(self.saved_bytes);
         let bytes = postcard::to_extend(&saved, bytes).expect("memory is all it needs");

@@ -3,6 +3,7 @@
 use super::claims::Claims;
 use super::events::Events;
 use super::holds::Hold;
+use super::reservations::Hosts;
 use super::sanitize::Erase;
 use super::self_test::Tests;
 use super::store::Store;
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub claims: Claims,
     /// Blocks that fused operations hold.
     pub holds: Vec<Hold>,
+    /// The hosts of the controllers, and their requests for reservations.
+    pub hosts: Hosts,
     /// The changes to store, if the drive has records.
     pub store: Option<Store>,
 }
@@ -82,6 +85,7 @@ impl Shared {
             erase: None,
             claims: Claims::default(),
             holds: Vec::new(),
+            hosts: Hosts::default(),
             store,
         };
         if powered {
@@ -101,6 +105,12 @@ impl Shared {
         for (nsid, marks) in state.uncorrectable {
             let namespace = shared.namespaces.get_mut(&nsid);
             namespace.expect("a state knows what is marked").marks = marks;
+        }
+        let kept = state.reservations.power_cycle == shared.health.history().power_cycles;
+        for (nsid, reservation) in state.reservations.namespaces {
+            let namespace = shared.namespaces.get_mut(&nsid);
+            namespace.expect("a state knows what is reserved").reservation =
+                if kept { reservation } else { reservation.after_power_loss() };
         }
         shared.resume_sanitize();
         shared

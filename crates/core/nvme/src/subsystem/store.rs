@@ -1,14 +1,15 @@
 //! The changes of a drive with records. They are stored one after the other, each atomically.
 
 use super::marks::MarkChange;
+use super::reservations::ReservationChange;
 use super::{FirmwareChange, Shared};
 use crate::namespace::Namespace;
 use crate::slots::Key;
 use crate::state::{
     self, Attachments, Done, Format, History, Marks, Sanitize, SanitizePhase, SavedFeature, State,
     attachments_record, created_record, done_record, events_record, features_record,
-    firmware_record, health_record, namespace_key, namespace_record, sanitize_record,
-    self_tests_record,
+    firmware_record, health_record, namespace_key, namespace_record, reservations_record,
+    sanitize_record, self_tests_record,
 };
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
@@ -70,6 +71,8 @@ pub(crate) enum Change {
     Marks { by: (u16, Key), change: MarkChange },
     /// Namespaces change, by a controller's command or by the owner of the subsystem.
     Namespaces { command: Option<(u16, Key)>, change: NamespaceChange },
+    /// A controller's command changes reservations.
+    Reservations { by: (u16, Key), change: ReservationChange },
     /// A sanitize operation starts by a command, ends, or a command leaves the failure mode.
     Sanitize { command: Option<(u16, Key)>, sanitize: Sanitize },
 }
@@ -93,7 +96,7 @@ impl Change {
     /// The command whose change must not be repeated.
     pub(super) fn once(&self) -> Option<(u16, Key)> {
         match self {
-            Self::Firmware { by, .. } => Some(*by),
+            Self::Firmware { by, .. } | Self::Reservations { by, .. } => Some(*by),
             Self::Sanitize { command, .. } => *command,
             Self::Namespaces { command, change } => match change {
                 NamespaceChange::Create(..)
@@ -113,10 +116,12 @@ impl Change {
         }
     }
 
-    /// CNTLID of the controller whose command waits for the change; `None` without a command.
+    /// CNTLID of the controller whose reset drops the change, because its command waits for the
+    /// change.
     fn controller(&self) -> Option<u16> {
         match self {
-            Self::Health(_) | Self::Events | Self::SelfTests => None,
+            // Later requests for reservations wait for this one, so a reset does not drop it.
+            Self::Health(_) | Self::Events | Self::SelfTests | Self::Reservations { .. } => None,
             Self::Features { controller, .. } => Some(*controller),
             Self::Firmware { by: (controller, _), .. }
             | Self::Marks { by: (controller, _), .. } => Some(*controller),
@@ -384,6 +389,9 @@ impl Shared {
             Change::Events => Vec::new(),
             Change::SelfTests => vec![set(self_tests_record(&self.tests.state()))],
             Change::Marks { change, .. } => vec![self.record_with_marks(change)],
+            Change::Reservations { change, .. } => {
+                vec![reservations_record(&self.reservations_with(change))]
+            }
             Change::Namespaces { change, .. } => self.records_of_namespaces(change),
             Change::Sanitize { sanitize, .. } => {
                 let erased = sanitize.phase == SanitizePhase::Completed;
@@ -407,7 +415,8 @@ impl Shared {
                 let features = features_record(&self.saved_without(nsids));
                 let marks = self.record_without_marks(|nsid| nsids.contains(&nsid));
                 let others = [attachments_record(&attachments), features].map(set);
-                deleted.chain(others).chain(marks).collect()
+                let reservations = self.record_without_reservations(nsids);
+                deleted.chain(others).chain(marks).chain(reservations).collect()
             }
             NamespaceChange::Attach { nsid, controllers, attach } => {
                 set_attached(attachments.entry(*nsid).or_default(), controllers, *attach);
@@ -463,6 +472,7 @@ impl Shared {
             // Events and self-tests stay valid even if they could not be stored.
             Change::Events | Change::SelfTests => {}
             Change::Marks { change, .. } => self.marks_stored(change),
+            Change::Reservations { change, .. } => self.apply_reservations(change),
             Change::Namespaces { change, .. } => self.namespaces_stored(change),
             Change::Sanitize { sanitize, .. } => {
                 if sanitize.phase == SanitizePhase::Completed {
@@ -539,6 +549,7 @@ impl Shared {
             created: self.created,
             done: self.store.as_ref().map(|store| store.done.clone()).unwrap_or_default(),
             events: self.events.log.clone(),
+            reservations: self.reservations(),
             sanitize: self.sanitize,
             self_tests: self.tests.state(),
             firmware: self.firmware.clone(),

@@ -208,7 +208,7 @@ fn io_commands() -> Vec<Case> {
     let copy = Command { opcode: nvm::COPY, ..read(0, 1, DATA, 0) };
     cases.push((Command { cdw12: 1 << 8, ..copy }, field, cdw(12, 8)));
     cases.push((Command { cdw12: 128, ..copy }, Code::COMMAND_SIZE_LIMIT_EXCEEDED, cdw(12, 0)));
-    let unknown = [0x03, 0x0d, 0x0e, 0x11, 0x15, 0x80, 0xff];
+    let unknown = [0x03, 0x0a, 0x0f, 0x12, 0x80, 0xff];
     cases.extend(unknown.map(|opcode| (with(opcode, 1, 0, 0), Code::INVALID_OPCODE, at(0, 0))));
     cases
 }

@@ -117,8 +117,9 @@ fn bits_without_a_command_are_clear() {
         assert_eq!(claims.admin_commands >> 10, 0, "OACS");
         assert_eq!(claims.nvm_commands >> 9, 0, "ONCS");
         assert_eq!(claims.log_page_attributes >> 5, 0, "LPA");
-        // Bits 6 and 8: Traffic Based Keep Alive and SQ Associations.
-        assert_eq!(claims.attributes & !0x2bf, 0, "CTRATT");
+        // Bits 6 and 8: Traffic Based Keep Alive and SQ Associations. Bit 18: reservations need a
+        // Host Identifier.
+        assert_eq!(claims.attributes & !(0x2bf | 1 << 18), 0, "CTRATT");
         let metadata_by_sgl = 1 << 17 | 1 << 19;
         assert_eq!(claims.sgl & !(3 | 1 << 2 | 0x35 << 16 | metadata_by_sgl), 0, "SGLS");
         let namespace = host.namespace_data(1);

@@ -1,14 +1,19 @@
 //! Two controllers of one subsystem.
 
 use super::*;
-use nvme::NamespaceError;
+use nvme::state::{RecordError, Records};
+use nvme::{NamespaceError, Subsystem};
+use wire::Instant;
 use wire::nvme::{
     ErrorLogEntry, IDENTIFY, IdentifyController, IdentifyNamespace, cns, controller_list, log_page,
     namespace_list, opcode::admin,
 };
 
+/// A way to open a drive from its records.
+pub(super) type Open = fn(Instant, Settings, &Records) -> Result<Subsystem, RecordError>;
+
 /// A host for each controller of a drive.
-struct Two {
+pub(super) struct Two {
     hosts: [Host; 2],
     /// Index of the host whose testbed has the drive.
     at: usize,
@@ -17,25 +22,35 @@ struct Two {
 impl Two {
     /// A drive with two namespaces; the second is attached only to controller 1. Each host has I/O
     /// queue pair 1.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut testbed = Testbed::with_records(&config());
         let second = testbed.beside();
         testbed.subsystem.attach(1, 2).unwrap();
         testbed.settle();
-        testbed.enumerate(true);
         let mut two = Self { hosts: [Host::over(testbed), Host::over(second)], at: 0 };
-        two.at(1).testbed.enumerate(true);
-        for number in 0..2 {
-            let host = two.at(number);
-            host.enable(32);
-            host.testbed.settle();
-            assert!(host.status().ready);
-            host.create(1, 16);
-        }
+        two.start();
         two
     }
 
-    fn at(&mut self, number: usize) -> &mut Host {
+    fn start(&mut self) {
+        for number in 0..2 {
+            let host = self.at(number);
+            host.testbed.enumerate(true);
+            host.start();
+        }
+    }
+
+    /// Starts the drive again from its records, after a loss of power or the end of its process.
+    pub(super) fn restart(&mut self, open: Open) {
+        let testbed = &mut self.at(0).testbed;
+        let (now, records) = (testbed.now, testbed.store.records.clone());
+        testbed.power_cycle(&config().settings);
+        testbed.subsystem = open(now, config().settings, &records).expect("what it has written");
+        testbed.subsystem.add_controller(now);
+        self.start();
+    }
+
+    pub(super) fn at(&mut self, number: usize) -> &mut Host {
         if number != self.at {
             let [one, other] = &mut self.hosts;
             one.testbed.swap_drive(&mut other.testbed);
@@ -162,7 +177,7 @@ fn both_learn_that_the_media_cannot_be_written() {
     }
     let subsystem = &mut two.at(0).testbed.subsystem;
     for nsid in 1..=2 {
-        subsystem.set_read_only(wire::Instant::ZERO, nsid, true);
+        subsystem.set_read_only(Instant::ZERO, nsid, true);
     }
     for number in 0..2 {
         two.at(number).testbed.settle();

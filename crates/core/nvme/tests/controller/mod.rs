@@ -25,6 +25,7 @@ mod namespaces;
 mod persistent_events;
 mod protection;
 mod records;
+mod reservations;
 mod sanitize;
 mod security;
 mod self_test;

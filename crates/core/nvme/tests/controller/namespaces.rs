@@ -119,9 +119,10 @@ fn a_namespace_outlives_power_and_its_names_are_never_used_again() {
 fn identify_of_broadcast_nsid_returns_common_capabilities() {
     let mut host = host();
     let common = host.identify(cns::NAMESPACE, BROADCAST_NSID);
-    // NLBAF, MC, DPC; LBAF0 to LBAF3: MS and LBADS (figures 245 and 246).
+    // NLBAF, MC, DPC, RESCAP; LBAF0 to LBAF3: MS and LBADS (figures 245 and 246).
     let mut expected = [0; IDENTIFY];
     (expected[25], expected[27], expected[28]) = (3, 0b11, 0b1_1111);
+    expected[31] = 0xff;
     expected[128..144].copy_from_slice(&[0, 0, 9, 0, 0, 0, 12, 0, 8, 0, 9, 0, 8, 0, 12, 0]);
     assert!(common == expected);
 }

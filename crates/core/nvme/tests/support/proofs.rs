@@ -163,6 +163,37 @@ pub const IO: Proofs = &[
         &["verify_reads_without_a_transfer", "blocks_that_have_changed_on_the_media_are_noticed"],
     ),
     (
+        0x0d,
+        &[
+            "both_hosts_register_acquire_and_release",
+            "keys_are_replaced_and_unregistered",
+            "invalid_fields_of_reservation_commands",
+            "only_persistent_reservations_outlive_power",
+            "all_reservations_outlive_the_process",
+            "stored_registration_is_not_repeated",
+        ],
+    ),
+    (
+        0x0e,
+        &[
+            "report_has_a_structure_for_each_controller",
+            "extended_report_has_identifiers_of_128_bits",
+            "registrants_without_controller_are_reported_after_power_on",
+        ],
+    ),
+    (
+        0x11,
+        &[
+            "both_hosts_register_acquire_and_release",
+            "commands_conflict_as_in_the_table",
+            "preempt_takes_the_reservation_of_the_holder",
+            "preempt_removes_registrants_by_key",
+            "preempt_and_abort_ends_commands_of_the_preempted_host_first",
+            "waiting_commands_see_the_effects_of_earlier_ones",
+        ],
+    ),
+    (0x15, &["both_hosts_register_acquire_and_release", "clear_removes_all_registrations"]),
+    (
         0x19,
         &[
             "copy_puts_ranges_one_after_the_other",
@@ -188,6 +219,17 @@ pub const FEATURES: Proofs = &[
     (0x0e, &["the_timestamp_counts_milliseconds_from_what_a_host_sets"]),
     (0x0f, &["a_keep_alive_timer_expires_only_where_the_drive_is_run_so"]),
     (0x16, &["host_behavior_has_one_bit"]),
+    (
+        0x81,
+        &[
+            "reservations_need_a_host_identifier",
+            "registrations_stay_with_the_previous_identifier",
+            "identifiers_of_64_and_128_bits_exclude_each_other",
+            "bound_host_cannot_be_changed",
+        ],
+    ),
+    (0x82, &["masked_notifications_do_not_occur"]),
+    (0x83, &["feature_changes_persistence_of_namespaces"]),
     (0x84, &["a_namespace_is_write_protected_until_the_host_says_otherwise"]),
 ];
 
@@ -219,6 +261,15 @@ pub const LOG_PAGES: Proofs = &[
             "features_that_change_are_events",
             "temperatures_that_cross_thresholds_are_events",
             "events_outlive_power_and_the_oldest_go",
+        ],
+    ),
+    (
+        0x80,
+        &[
+            "each_change_notifies_the_other_host",
+            "log_pages_are_counted_and_announced",
+            "unread_log_pages_are_limited",
+            "detached_namespace_causes_no_notification",
         ],
     ),
     (

@@ -68,6 +68,10 @@ impl AsyncEvent {
     pub const NAMESPACE_ATTRIBUTE_CHANGED: Self =
         Self { kind: AsyncEventKind::Notice, information: 0, log_page: 4 };
 
+    /// A Reservation Notification log page is available (figure 150).
+    pub const RESERVATION_NOTIFICATION: Self =
+        Self { kind: AsyncEventKind::Nvm, information: 0, log_page: 0x80 };
+
     /// A sanitize operation has ended (figure 150).
     pub const SANITIZE_COMPLETED: Self =
         Self { kind: AsyncEventKind::Nvm, information: 1, log_page: 0x81 };

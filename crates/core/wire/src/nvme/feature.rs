@@ -27,10 +27,19 @@ pub const KEEP_ALIVE_TIMER: u8 = 0x0f;
 /// Host Behavior Support.
 pub const HOST_BEHAVIOR: u8 = 0x16;
 
+/// Host Identifier.
+pub const HOST_IDENTIFIER: u8 = 0x81;
+/// Reservation Notification Mask.
+pub const RESERVATION_MASK: u8 = 0x82;
+/// Reservation Persistence.
+pub const RESERVATION_PERSISTENCE: u8 = 0x83;
+
 /// Length in bytes of the data of Timestamp (figure 300).
 pub const TIMESTAMP_LENGTH: usize = 8;
 /// Length in bytes of the data of Host Behavior Support (section 5.21.1.22).
 pub const HOST_BEHAVIOR_LENGTH: usize = 512;
+/// Length in bytes of a Host Identifier, and with EXHID (section 5.21.1.26).
+pub const HOST_IDENTIFIER_LENGTH: [usize; 2] = [8, 16];
 
 register! {
     /// The data of Timestamp (section 5.21.1.14, figure 300).

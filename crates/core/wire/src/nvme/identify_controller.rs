@@ -56,7 +56,7 @@ layout! {
         rtd3_entry: u32 = 88,
         /// OAES, optional asynchronous events supported.
         async_events: u32 = 92,
-        /// CTRATT, controller attributes.
+        /// CTRATT, controller attributes: see [`controller_attribute`].
         attributes: u32 = 96,
         /// CNTRLTYPE: 1 is an I/O controller.
         controller_type: u8 = 111,
@@ -148,6 +148,14 @@ pub mod sgl_support {
     pub const METADATA_SEGMENT: u32 = 1 << 19;
 }
 
+/// Bits of CTRATT (figure 247; bit 18: NVM Express 2.1, figure 312).
+pub mod controller_attribute {
+    /// Host Identifiers of 128 bits.
+    pub const EXTENDED_HOST_IDENTIFIER: u32 = 1;
+    /// RHII: reservations need a Host Identifier other than 0.
+    pub const RESERVATIONS_NEED_HOST_IDENTIFIER: u32 = 1 << 18;
+}
+
 /// Bits of ONCS (figure 247; Copy of the base specification 2.0, figure 275).
 pub mod nvm_command {
     /// Compare.
@@ -160,6 +168,8 @@ pub mod nvm_command {
     pub const WRITE_ZEROES: u16 = 1 << 3;
     /// Save in Set Features, and Select in Get Features.
     pub const SAVE_AND_SELECT: u16 = 1 << 4;
+    /// Reservations.
+    pub const RESERVATIONS: u16 = 1 << 5;
     /// Timestamp.
     pub const TIMESTAMP: u16 = 1 << 6;
     /// Verify.

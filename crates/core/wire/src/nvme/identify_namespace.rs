@@ -69,6 +69,9 @@ layout! {
         protection: u8 = 29,
         /// NMIC: bit 0, the namespace may be attached to several controllers.
         sharing: u8 = 30,
+        /// RESCAP, reservations: bit 0, persist through power loss; bits 6:1, types 1 to 6 of
+        /// reservations; bit 7, Ignore Existing Key as of NVMe 1.3.
+        reservations: u8 = 31,
         /// DLFEAT: the value that deallocated blocks read as, and deallocation by Write Zeroes.
         deallocate_features: u8 = 33,
         /// NVMCAP, bytes of media of the namespace.
@@ -139,6 +142,8 @@ layout! {
     pub struct IndependentNamespace: IDENTIFY, {
         /// NMIC, as in [`IdentifyNamespace`].
         sharing: u8 = 1,
+        /// RESCAP, as in [`IdentifyNamespace`].
+        reservations: u8 = 2,
         /// NSATTR, as in [`IdentifyNamespace`].
         attributes: u8 = 8,
         /// NSTAT: bit 0, ready.

@@ -22,6 +22,8 @@ pub mod log_page {
     pub const TELEMETRY_CONTROLLER: u8 = 0x08;
     /// Persistent Event Log.
     pub const PERSISTENT_EVENT: u8 = 0x0d;
+    /// Reservation Notification.
+    pub const RESERVATION: u8 = 0x80;
     /// Sanitize Status.
     pub const SANITIZE: u8 = 0x81;
 

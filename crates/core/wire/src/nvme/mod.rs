@@ -17,6 +17,7 @@ pub mod opcode;
 mod persistent_event;
 mod protection;
 pub mod register;
+mod reservation;
 mod sanitize;
 mod self_test;
 mod sgl;
@@ -30,7 +31,9 @@ pub use command::{Command, CopyRange, DsmRange};
 pub use completion::{AsyncEvent, AsyncEventKind, Completion};
 pub use error_log::ErrorLogEntry;
 pub use field::ascii;
-pub use identify_controller::{IdentifyController, PowerState, nvm_command, sgl_support};
+pub use identify_controller::{
+    IdentifyController, PowerState, controller_attribute, nvm_command, sgl_support,
+};
 pub use identify_namespace::{
     IdentifyNamespace, IndependentNamespace, LbaFormat, NamespaceDescriptor, controller_list,
     decode_controller_list, namespace_list,
@@ -43,6 +46,11 @@ pub use persistent_event::{
     TimestampChangeEvent, thermal_threshold,
 };
 pub use protection::{ProtectionControl, ProtectionInformation, ProtectionTags, ProtectionType};
+pub use reservation::{
+    AcquireAction, EXTENDED_STATUS, NO_REGISTERED_CONTROLLER, RELEASE_LENGTH, RegisterAction,
+    RegisteredController, RegisteredControllerExtended, ReleaseAction, ReservationKeys,
+    ReservationNotice, ReservationNotification, ReservationStatus, ReservationType,
+};
 pub use sanitize::{NO_ESTIMATE, SanitizeAction, SanitizeStatus, sanitize_status};
 pub use self_test::{SelfTestLog, SelfTestResult};
 pub use sgl::{SglDescriptor, SglKind};

@@ -62,9 +62,9 @@ opcodes! {
     "Write Zeroes" = 0x08 WRITE_ZEROES,
     "Dataset Management" = 0x09 DATASET_MANAGEMENT,
     "Verify" = 0x0c VERIFY,
-    "Reservation Register" = 0x0d,
-    "Reservation Report" = 0x0e,
-    "Reservation Acquire" = 0x11,
-    "Reservation Release" = 0x15,
+    "Reservation Register" = 0x0d RESERVATION_REGISTER,
+    "Reservation Report" = 0x0e RESERVATION_REPORT,
+    "Reservation Acquire" = 0x11 RESERVATION_ACQUIRE,
+    "Reservation Release" = 0x15 RESERVATION_RELEASE,
     "Copy" = 0x19 COPY,
 }

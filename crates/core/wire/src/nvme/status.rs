@@ -65,8 +65,12 @@ codes! {
     INVALID_PRP_OFFSET = 0x013;
     /// The operation is denied.
     OPERATION_DENIED = 0x015;
+    /// Host Identifiers of 64 and of 128 bits are used at the same time.
+    HOST_IDENTIFIER_INCONSISTENT = 0x018;
     /// The Keep Alive Timer has expired.
     KEEP_ALIVE_EXPIRED = 0x019;
+    /// Aborted by a Reservation Acquire with preempt and abort.
+    ABORTED_PREEMPTED = 0x01b;
     /// A sanitize operation has failed: only few commands are allowed.
     SANITIZE_FAILED = 0x01c;
     /// A sanitize operation is in progress: only few commands are allowed.
@@ -77,12 +81,16 @@ codes! {
     NAMESPACE_WRITE_PROTECTED = 0x020;
     /// Interrupted; the host should send the command again.
     COMMAND_INTERRUPTED = 0x021;
+    /// Reservations need a Host Identifier (NVM Express 2.1, section 8.1.22).
+    HOST_IDENTIFIER_NOT_INITIALIZED = 0x027;
     /// An LBA beyond the namespace.
     LBA_OUT_OF_RANGE = 0x080;
     /// The namespace's capacity is exhausted.
     CAPACITY_EXCEEDED = 0x081;
     /// The namespace is not ready.
     NAMESPACE_NOT_READY = 0x082;
+    /// The reservation of another host forbids the command.
+    RESERVATION_CONFLICT = 0x083;
     /// The namespace is being formatted.
     FORMAT_IN_PROGRESS = 0x084;
 

@@ -113,6 +113,7 @@ fn identify_namespace() {
         protection_capabilities: 0x1f,
         protection: 2,
         sharing: 1,
+        reservations: 0x81,
         deallocate_features: 9,
         media_capacity: 0x20_0000,
         write_granularity: 7,
@@ -138,7 +139,7 @@ fn identify_namespace() {
             (8, &[0x01, 0x10]),
             (16, &[0x02, 0x10]),
             (24, &[0x10]),
-            (26, &[1, 3, 0x1f, 2, 1]),
+            (26, &[1, 3, 0x1f, 2, 1, 0x81]),
             (33, &[9]),
             (50, &[0x20]),
             (64, &[7, 0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 0, 0, 14]),
@@ -157,8 +158,9 @@ fn identify_namespace() {
 
 #[test]
 fn identify_independent_namespace() {
-    let identify = IndependentNamespace { sharing: 1, attributes: 2, status: 3 };
-    there_and_back!(IndependentNamespace, identify, golden(&[(1, &[1]), (8, &[2]), (14, &[3])]));
+    let identify = IndependentNamespace { sharing: 1, reservations: 4, attributes: 2, status: 3 };
+    let bytes = golden(&[(1, &[1, 4]), (8, &[2]), (14, &[3])]);
+    there_and_back!(IndependentNamespace, identify, bytes);
 }
 
 #[test]

@@ -28,6 +28,7 @@ macro_rules! there_and_back {
 mod identify;
 mod log;
 mod persistent_event;
+mod reservation;
 
 #[test]
 fn a_read_command() {
