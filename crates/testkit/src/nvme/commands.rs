@@ -3,7 +3,7 @@
 use super::DATA;
 use crate::Source;
 use wire::nvme::opcode::{admin, nvm};
-use wire::nvme::{Command, cns, feature, log_page};
+use wire::nvme::{Command, RELEASE_LENGTH, ReservationKeys, cns, feature, log_page};
 
 /// A CNS value that no controller supports.
 const ABSENT: u8 = 0x44;
@@ -22,7 +22,7 @@ pub(super) const METADATA: u64 = BUFFERS.1 + 0x1000;
 
 /// Returns an I/O command for one of two namespaces.
 pub(super) fn io(input: &mut Source) -> Command {
-    const OPCODES: [u8; 12] = [
+    const OPCODES: [u8; 16] = [
         nvm::READ,
         nvm::READ,
         nvm::WRITE,
@@ -35,6 +35,10 @@ pub(super) fn io(input: &mut Source) -> Command {
         nvm::COPY,
         nvm::WRITE_UNCORRECTABLE,
         0x7f,
+        nvm::RESERVATION_REGISTER,
+        nvm::RESERVATION_REPORT,
+        nvm::RESERVATION_ACQUIRE,
+        nvm::RESERVATION_RELEASE,
     ];
     let slba = match input.byte() {
         0..8 => 2047,
@@ -49,6 +53,9 @@ pub(super) fn io(input: &mut Source) -> Command {
         _ => 257,
     };
     let opcode = input.pick(&OPCODES);
+    if matches!(opcode, nvm::RESERVATION_REGISTER..=nvm::RESERVATION_RELEASE) {
+        return reservation(input, opcode);
+    }
     let deallocate = if opcode == nvm::DATASET_MANAGEMENT { 4 } else { 0 };
     Command {
         opcode,
@@ -64,6 +71,17 @@ pub(super) fn io(input: &mut Source) -> Command {
         cdw14: slba as u32,
         ..Command::default()
     }
+}
+
+/// Returns a reservation command. Most keys are zero, as most of host memory.
+fn reservation(input: &mut Source, opcode: u8) -> Command {
+    let action = u32::from(input.byte() % 4) | u32::from(input.byte() % 8) << 8;
+    // IEKEY, CPTPL.
+    let flags = input.pick(&[0, 0, 0, 1 << 3, 1 << 30, 2 << 30, 3 << 30]);
+    let cdw10 = if opcode == nvm::RESERVATION_REPORT { 31 } else { action | flags };
+    let (cdw11, nsid) = (u32::from(input.byte() < 200), nsid(input));
+    let (prp1, prp2) = (prp1(input), prp2(input));
+    Command { opcode, nsid, prp1, prp2, cdw10, cdw11, ..Command::default() }
 }
 
 /// Returns a fused Compare and Write, most often for the same blocks.
@@ -131,7 +149,7 @@ pub(super) fn admin(input: &mut Source) -> Command {
             ABSENT,
         ])),
         admin::GET_LOG_PAGE => {
-            const PAGES: [u8; 8] = [
+            const PAGES: [u8; 9] = [
                 log_page::ERROR,
                 log_page::SMART,
                 log_page::FIRMWARE,
@@ -140,6 +158,7 @@ pub(super) fn admin(input: &mut Source) -> Command {
                 log_page::TELEMETRY_HOST,
                 log_page::PERSISTENT_EVENT,
                 0x44,
+                log_page::RESERVATION,
             ];
             let (page, length) = (input.pick(&PAGES), u32::from(input.u16() % 2048));
             // In this log page, LSP selects an action.
@@ -147,9 +166,14 @@ pub(super) fn admin(input: &mut Source) -> Command {
             u32::from(page) | u32::from(action) << 8 | length << 16
         }
         admin::SET_FEATURES | admin::GET_FEATURES => {
-            u32::from(input.byte() % (feature::HOST_BEHAVIOR + 2))
-                | input.pick(&[0u32, 0, 1, 3]) << 8
-                | input.pick(&[0u32, 0, 0, 1]) << 31
+            let id = input.byte() % (feature::HOST_BEHAVIOR + 5);
+            // Above the identifiers from 0 on: 81h to 83h.
+            let id = if id > feature::HOST_BEHAVIOR + 1 {
+                id - (feature::HOST_BEHAVIOR + 2) + feature::HOST_IDENTIFIER
+            } else {
+                id
+            };
+            u32::from(id) | input.pick(&[0u32, 0, 1, 3]) << 8 | input.pick(&[0u32, 0, 0, 1]) << 31
         }
         admin::FIRMWARE_DOWNLOAD => u32::from(input.u16() % 2048),
         // LBAF, MSET, and PI up to type 3.
@@ -193,11 +217,9 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
         // The release of persistent events transfers no data.
         (0, admin::GET_LOG_PAGE) if command.cdw10 & 0xfff == 0x20d => 0,
         (0, admin::GET_LOG_PAGE) => ((command.cdw10 >> 16) as usize + 1) * 4,
-        (0, admin::SET_FEATURES) => feature_length(command.cdw10 as u8),
+        (0, admin::SET_FEATURES) => feature_length(command),
         // SEL 3, capabilities, transfers no data.
-        (0, admin::GET_FEATURES) if command.cdw10 >> 8 & 7 != 3 => {
-            feature_length(command.cdw10 as u8)
-        }
+        (0, admin::GET_FEATURES) if command.cdw10 >> 8 & 7 != 3 => feature_length(command),
         (0, admin::FIRMWARE_DOWNLOAD) => (command.cdw10 as usize + 1) * 4,
         (0, admin::SECURITY_RECEIVE) => command.cdw11 as usize,
         (0, _) => 0,
@@ -206,17 +228,21 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
             (command.blocks() as usize) << 9
         }
         (_, nvm::COPY) => ((command.cdw12 & 0xff) as usize + 1) * 32,
+        (_, nvm::RESERVATION_REGISTER | nvm::RESERVATION_ACQUIRE) => ReservationKeys::LENGTH,
+        (_, nvm::RESERVATION_RELEASE) => RELEASE_LENGTH,
+        (_, nvm::RESERVATION_REPORT) => (command.cdw10 as usize + 1) * 4,
         (_, nvm::DATASET_MANAGEMENT) => ((command.cdw10 & 0xff) as usize + 1) * 16,
         _ => 0,
     };
     command.prp2 == 0 && (command.prp1 % 4096) as usize + length > 4096
 }
 
-/// Returns the number of data bytes of a feature.
-fn feature_length(id: u8) -> usize {
-    match id {
+/// Returns the number of data bytes of the feature that the command sets or gets.
+fn feature_length(command: &Command) -> usize {
+    match command.cdw10 as u8 {
         feature::TIMESTAMP => feature::TIMESTAMP_LENGTH,
         feature::HOST_BEHAVIOR => feature::HOST_BEHAVIOR_LENGTH,
+        feature::HOST_IDENTIFIER => feature::HOST_IDENTIFIER_LENGTH[(command.cdw11 & 1) as usize],
         _ => 0,
     }
 }

@@ -27,6 +27,7 @@ const MAX_OPERATIONS: usize = 2000;
 /// - bit 3: value of CC.AMS (arbitration)
 /// - bit 4: with bit 2, the namespaces have metadata
 /// - bit 5: the controller supports doorbell buffers
+/// - bit 6: the controller is bound to a host
 ///
 /// The second byte selects the limits of the drive.
 ///
@@ -40,6 +41,9 @@ pub fn run_operations(bytes: &[u8]) {
     let records = (mode & 4 != 0).then(|| records(&config, mode & 16 != 0));
     let mut host = Host::over(testbed(&config, mode & 2 == 0, records));
     host.arbitration = mode >> 3 & 1;
+    if mode & 64 != 0 {
+        host.testbed.port().bind_host(Some([7; 16]));
+    }
     if mode & 1 == 0 {
         ConformingHost::new(host, config, mode & 2 == 0).run(input);
     } else {

@@ -8,12 +8,12 @@ proptest! {
 
     #[test]
     fn a_host_that_keeps_the_rules_gets_one_completion_a_command(
-        records in 0..3u8, weighted: bool, buffers: bool, choice: u8,
+        records in 0..3u8, weighted: bool, buffers: bool, bound: bool, choice: u8,
         bytes in proptest::collection::vec(any::<u8>(), 0..6000),
     ) {
         // Without records, with records, and with records and metadata.
         let records = [0, 1 << 2, 1 << 2 | 1 << 4][usize::from(records)];
-        let mode = records | u8::from(weighted) << 3 | u8::from(buffers) << 5;
+        let mode = records | u8::from(weighted) << 3 | u8::from(buffers) << 5 | u8::from(bound) << 6;
         let list: Vec<u8> = [mode, choice].into_iter().chain(bytes).collect();
         run_operations(&list);
     }
