@@ -127,3 +127,19 @@ fn waiting_commands_see_the_effects_of_earlier_ones() {
     assert_eq!(codes, [success, success, success, CONFLICT]);
     assert_eq!(status(host).generation, 2);
 }
+
+#[test]
+fn reset_does_not_drop_a_change_that_others_wait_for() {
+    let mut two = registered();
+    // The record of uncorrectable blocks is being stored.
+    two.at(0).put(1, Command { opcode: nvm::WRITE_UNCORRECTABLE, ..read(0, 1, 0, 0) });
+    begin(two.at(0));
+    begin_reserve(two.at(1), acquire(0, 1), [KEYS[1], 0]);
+    begin_reserve(two.at(0), acquire(0, 1), [KEYS[0], 0]);
+    assert_eq!(two.at(0).testbed.store.commits.len(), 1);
+    two.at(1).configure(entry_sizes());
+    two.at(0).testbed.settle();
+    let done = two.at(0).reap(1);
+    assert!(done[0].status.is_success());
+    done[1].expect_conflict();
+}
