@@ -81,11 +81,15 @@ impl Failure {
     }
 
     /// Whether the failure gets an entry in the error log, and the completion the More bit (NVMe
-    /// 1.4, section 5.14.1.1). Aborts that the host requested and tests for optional functions get
-    /// none.
+    /// 1.4, section 5.14.1.1). Aborts that a host requested, conflicts with reservations and tests
+    /// for optional functions get none.
     pub(crate) fn is_logged(self) -> bool {
-        !self.probe
-            && self.status.code != StatusCode::ABORT_REQUESTED
-            && self.status.code != StatusCode::ABORTED_SQ_DELETION
+        let expected = [
+            StatusCode::ABORT_REQUESTED,
+            StatusCode::ABORTED_SQ_DELETION,
+            StatusCode::ABORTED_PREEMPTED,
+            StatusCode::RESERVATION_CONFLICT,
+        ];
+        !self.probe && !expected.contains(&self.status.code)
     }
 }

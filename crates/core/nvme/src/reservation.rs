@@ -58,6 +58,17 @@ pub(crate) fn io_access(opcode: u8) -> Option<Access> {
     }
 }
 
+/// Whether the I/O command is a reservation command.
+pub(crate) fn is_reservation(opcode: u8) -> bool {
+    matches!(
+        opcode,
+        nvm::RESERVATION_REGISTER
+            | nvm::RESERVATION_REPORT
+            | nvm::RESERVATION_ACQUIRE
+            | nvm::RESERVATION_RELEASE
+    )
+}
+
 /// As [`io_access`], for an admin command.
 pub(crate) fn admin_access(opcode: u8) -> Option<Access> {
     match opcode {

@@ -103,10 +103,19 @@ impl Tracker {
         let key = (done.sq_id, done.cid);
         let command = self.outstanding.remove(&key);
         let command = command.unwrap_or_else(|| panic!("a completion of nothing: {done:?}"));
-        let aborted = [StatusCode::ABORT_REQUESTED, StatusCode::ABORTED_SQ_DELETION];
+        let unlogged = [
+            StatusCode::ABORT_REQUESTED,
+            StatusCode::ABORTED_SQ_DELETION,
+            StatusCode::RESERVATION_CONFLICT,
+        ];
         let success = done.status.is_success();
-        let silent =
-            success || aborted.contains(&done.status.code) || is_probe(done.sq_id, &command);
+        // Reservation Report with another length of Host Identifiers.
+        let other_length =
+            done.sq_id != 0 && done.status.code == StatusCode::HOST_IDENTIFIER_INCONSISTENT;
+        let silent = success
+            || other_length
+            || unlogged.contains(&done.status.code)
+            || is_probe(done.sq_id, &command);
         assert_ne!(done.status.more, silent, "{:?} of {command:?}", done.status);
         assert!(!success || !lacks_prp2(done.sq_id, &command), "data to address 0: {command:?}");
         if done.sq_id == 0 {

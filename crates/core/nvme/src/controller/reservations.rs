@@ -2,9 +2,9 @@
 
 use super::Controller;
 use crate::failure::Failure;
+use crate::reservation::is_reservation;
 use crate::slots::Key;
 use crate::subsystem::Shared;
-use wire::nvme::opcode::nvm;
 use wire::nvme::{AsyncEvent, ReservationNotice, StatusCode};
 
 impl Controller {
@@ -27,8 +27,7 @@ impl Controller {
         for key in &keys {
             // The end of its partner may have ended the command.
             let Some(execution) = self.commands.get(*key) else { continue };
-            let opcode = execution.command.opcode;
-            let reserves = matches!(opcode, nvm::RESERVATION_REGISTER..=nvm::RESERVATION_RELEASE);
+            let reserves = is_reservation(execution.command.opcode);
             if execution.waiting && !reserves || self.fail_waiting(shared, *key, aborted) {
                 continue;
             }

@@ -13,6 +13,7 @@ use crate::admin::check_sanitize;
 use crate::controller::Controller;
 use crate::failure::Failure;
 use crate::plan::Plan;
+use crate::reservation::is_reservation;
 use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
@@ -38,14 +39,7 @@ const SUPPORTED: [(u8, CommandEffects); 13] = [
 
 /// Whether only drives with records support the command.
 fn needs_records(opcode: u8) -> bool {
-    matches!(
-        opcode,
-        nvm::WRITE_UNCORRECTABLE
-            | nvm::RESERVATION_REGISTER
-            | nvm::RESERVATION_REPORT
-            | nvm::RESERVATION_ACQUIRE
-            | nvm::RESERVATION_RELEASE
-    )
+    opcode == nvm::WRITE_UNCORRECTABLE || is_reservation(opcode)
 }
 
 /// The commands that a drive supports.

@@ -125,7 +125,9 @@ impl Controller {
         let reservation = &shared.namespace(self.id, command.nsid)?.reservation;
         let extended = command.cdw11 & EXTENDED != 0;
         if self.host(shared)?.is_extended() != extended {
-            return Err(Failure::at_cdw(StatusCode::HOST_IDENTIFIER_INCONSISTENT, 11, 0));
+            // Linux tries both, and compares the whole status (`nvme_pr_resv_report`).
+            let inconsistent = StatusCode::HOST_IDENTIFIER_INCONSISTENT;
+            return Err(Failure::transient(inconsistent).of_probe());
         }
         let length = (u64::from(command.cdw10) + 1) * 4;
         let length = self.within_limit(length).map_err(|_| Failure::cdw(10, 0))?;

@@ -28,7 +28,7 @@ pub use features::SavedFeature;
 pub use firmware::{FIRMWARE_SLOTS, Firmware, Image, MAX_IMAGE};
 pub use health::History;
 pub use namespace::{Format, Namespace};
-pub use reservation::{HostId, Registrant, Reservation, Reservations};
+pub use reservation::{HostId, MAX_REGISTRANTS, Registrant, Reservation, Reservations};
 pub use sanitize::{Sanitize, SanitizePhase};
 pub(crate) use self_test::MAX_RESULTS;
 pub use self_test::{ExtendedTest, SelfTests, TestResult};

@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wire::nvme::{ReservationType, feature::HOST_IDENTIFIER_LENGTH};
 
+/// The maximum number of registrants of all namespaces of a drive together, which limits the size
+/// of the record.
+pub const MAX_REGISTRANTS: usize = 4096;
+
 /// The registrations of all namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,8 +90,16 @@ impl Reservation {
     }
 }
 
+impl Reservations {
+    /// Number of registrants of all namespaces.
+    pub(crate) fn registrants(&self) -> usize {
+        self.namespaces.values().map(|one| one.registrants.len()).sum()
+    }
+}
+
 impl Check for Reservations {
     fn check(&self) -> Result<(), Problem> {
+        check::range("number of registrants", self.registrants(), 0, MAX_REGISTRANTS)?;
         self.namespaces.iter().try_for_each(|(nsid, one)| {
             one.check().map_err(|problem| format!("NSID {nsid}: {problem}"))
         })

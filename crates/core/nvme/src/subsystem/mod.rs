@@ -318,7 +318,7 @@ impl Subsystem {
     pub fn check_invariants(&self) {
         self.controllers.iter().for_each(|controller| controller.check_invariants(&self.shared));
         let each = ADMIN_COMMANDS + self.settings.commands;
-        let most = self.controllers.len() * each + 4;
+        let most = self.controllers.len() * each + 5;
         assert!(self.shared.unstored() <= most, "too much to store");
     }
 }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::reservation::{Access, Outcome, Request, admin_access, io_access};
 use crate::slots::Key;
-use crate::state::{HostId, Reservation, Reservations, reservations_record};
+use crate::state::{HostId, MAX_REGISTRANTS, Reservation, Reservations, reservations_record};
 use std::collections::{BTreeMap, VecDeque};
 use wire::Instant;
 use wire::nvme::opcode::admin;
@@ -114,6 +114,15 @@ fn replace(hosts: &mut BTreeMap<u16, HostId>, controller: u16, host: Option<Host
     };
 }
 
+/// The failure of a request or access. A conflict has no DNR, because reservations change. Linux
+/// compares the whole status with Reservation Conflict (`nvme_sc_to_pr_err`).
+fn failure(code: StatusCode) -> Failure {
+    match code {
+        StatusCode::RESERVATION_CONFLICT => Failure::transient(code),
+        code => Failure::permanent(code),
+    }
+}
+
 impl Shared {
     /// Whether another controller, or a registrant, has a Host Identifier of the other length than
     /// `host`.
@@ -156,7 +165,7 @@ impl Shared {
     ) -> Result<(), Failure> {
         match namespace.reservation.permits(self.hosts.of(controller), access) {
             true => Ok(()),
-            false => Err(Failure::permanent(StatusCode::RESERVATION_CONFLICT)),
+            false => Err(failure(StatusCode::RESERVATION_CONFLICT)),
         }
     }
 
@@ -187,15 +196,19 @@ impl Shared {
         let mut outcomes = BTreeMap::new();
         for nsid in nsids {
             let before = &self.namespace(by.0, nsid)?.reservation;
-            let outcome = before.apply(&request).map_err(Failure::permanent)?;
+            let outcome = before.apply(&request).map_err(failure)?;
             if outcome.after != *before {
                 outcomes.insert(nsid, outcome);
             }
         }
         let changes = !outcomes.is_empty();
         if changes {
-            let store = self.store.as_mut().expect("reservations need records");
             let change = ReservationChange { outcomes, aborts };
+            let [before, after] = [self.reservations(), self.reservations_with(&change)];
+            if after.registrants() > before.registrants().max(MAX_REGISTRANTS) {
+                return Err(Failure::permanent(StatusCode::OPERATION_DENIED));
+            }
+            let store = self.store.as_mut().expect("reservations need records");
             store.push(Change::Reservations { by, change });
         }
         Ok(changes)

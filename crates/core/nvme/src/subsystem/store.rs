@@ -527,7 +527,7 @@ impl Shared {
     }
 
     /// The number of changes that are not stored: at most one in flight, one of counters, one of
-    /// events, one of namespaces, and one per command.
+    /// events, one of namespaces, one of reservations, and one per command.
     pub(crate) fn unstored(&self) -> usize {
         self.store.as_ref().map_or(0, |store| store.waiting().count())
     }

@@ -63,7 +63,7 @@ fn check(host: &mut Host, kind: ReservationType, role: Role) {
         for (queue, command) in commands {
             host.testbed.put(DATA, &[0; 4096]);
             let done = host.execute(queue, command);
-            let conflict = done.status.code == CONFLICT;
+            let conflict = done.status == Status::retry(CONFLICT);
             let expected = conflicts(kind, role, group);
             assert_eq!(conflict, expected, "{kind:?}, {role:?}, queue {queue}, {command:?}");
         }
@@ -111,7 +111,7 @@ fn namespace_deletion_needs_access_and_ends_registrations() {
     let delete =
         |nsid| Command { opcode: admin::NAMESPACE_MANAGEMENT, nsid, cdw10: 1, ..register(1) };
     for nsid in [1, u32::MAX] {
-        two.at(1).admin(delete(nsid)).expect_failure(CONFLICT);
+        two.at(1).admin(delete(nsid)).expect_conflict();
     }
     two.at(0).admin(delete(1)).expect_success();
     assert!(!two.at(0).testbed.store.records.contains_key("reservations"));

@@ -49,8 +49,8 @@ fn registrations_stay_with_the_previous_identifier() {
     let mut two = registered();
     reserve(two.at(0), acquire(0, 1), [KEYS[0], 0]).expect_success();
     identify(two.at(0), b"host-222").expect_success();
-    two.at(0).io(write(0, 1, DATA, 0)).expect_failure(CONFLICT);
-    reserve(two.at(0), release(0, 1), [KEYS[0], 0]).expect_failure(CONFLICT);
+    two.at(0).io(write(0, 1, DATA, 0)).expect_conflict();
+    reserve(two.at(0), release(0, 1), [KEYS[0], 0]).expect_conflict();
     // The other controller becomes a controller of the registered host.
     identify(two.at(1), &HOSTS[0]).expect_success();
     two.at(1).io(write(0, 1, DATA, 0)).expect_success();
@@ -93,7 +93,7 @@ fn bound_host_cannot_be_changed() {
     assert_eq!(report(host, 128, true)[64..67], [1, 0, 1]);
     // Another host of the same port has no access.
     host.testbed.port().bind_host(Some([9; 16]));
-    host.io(write(0, 1, DATA, 0)).expect_failure(CONFLICT);
+    host.io(write(0, 1, DATA, 0)).expect_conflict();
     host.testbed.port().bind_host(None);
     assert_eq!(identifier(host, 16), [0; 16]);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use nvme::Subsystem;
-use nvme::state::State;
+use nvme::state::{HostId, MAX_REGISTRANTS, Registrant, Reservation, State};
 use pcie::endpoint::Unsent;
 
 /// CPTPL: registrations persist.
@@ -91,6 +91,28 @@ fn all_reservations_outlive_the_process() {
         identify_both(&mut two);
         assert_eq!(summary(two.at(0)).1, if flags == PERSIST { 2 } else { 0 });
     }
+}
+
+#[test]
+fn number_of_registrants_is_limited() {
+    let mut two = registered();
+    let mut state = two.at(0).testbed.subsystem.state();
+    let hosts = (1..MAX_REGISTRANTS as u128).map(|number| number.to_be_bytes());
+    let registrants: Vec<Registrant> =
+        hosts.map(|host| Registrant { host: HostId::new(&host).unwrap(), key: 1 }).collect();
+    let full = Reservation { persists: true, registrants, ..Reservation::default() };
+    state.reservations.namespaces = [(2, full)].into();
+    two.at(0).testbed.store.records = state.encode();
+    two.restart(Subsystem::open);
+    let identifiers = [[0xff; 16], [0xfe; 16]];
+    for (number, identifier) in identifiers.iter().enumerate() {
+        identify(two.at(number), identifier).expect_success();
+    }
+    reserve(two.at(0), register(0), [0, 1]).expect_success();
+    reserve(two.at(1), register(0), [0, 1]).expect_failure(StatusCode::OPERATION_DENIED);
+    reserve(two.at(0), register(2), [1, 2]).expect_success();
+    reserve(two.at(0), register(1), [2, 0]).expect_success();
+    reserve(two.at(1), register(0), [0, 1]).expect_success();
 }
 
 #[test]

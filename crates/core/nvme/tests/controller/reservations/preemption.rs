@@ -9,14 +9,14 @@ fn preempt_takes_the_reservation_of_the_holder() {
     let mut two = registered();
     reserve(two.at(0), acquire(0, 1), [KEYS[0], 0]).expect_success();
     reserve(two.at(1), acquire(1, 2), [KEYS[1], 0]).expect_failure(INVALID);
-    reserve(two.at(1), acquire(1, 2), [KEYS[0], KEYS[0]]).expect_failure(CONFLICT);
+    reserve(two.at(1), acquire(1, 2), [KEYS[0], KEYS[0]]).expect_conflict();
     // A key without registrants preempts nobody.
     reserve(two.at(1), acquire(1, 2), [KEYS[1], 9]).expect_success();
     assert_eq!(summary(two.at(1)), (1, 2));
     reserve(two.at(1), acquire(1, 2), [KEYS[1], KEYS[0]]).expect_success();
     assert_eq!(summary(two.at(1)), (2, 1));
     assert_eq!(status(two.at(1)).generation, 4);
-    two.at(0).io(read(0, 1, DATA, 0)).expect_failure(CONFLICT);
+    two.at(0).io(read(0, 1, DATA, 0)).expect_conflict();
     two.at(1).io(write(0, 1, DATA, 0)).expect_success();
 }
 
@@ -33,7 +33,7 @@ fn preempt_removes_registrants_by_key() {
     // All registrants hold the reservation: a key without registrants is a conflict.
     let mut two = registered();
     reserve(two.at(0), acquire(0, 5), [KEYS[0], 0]).expect_success();
-    reserve(two.at(1), acquire(1, 2), [KEYS[1], 9]).expect_failure(CONFLICT);
+    reserve(two.at(1), acquire(1, 2), [KEYS[1], 9]).expect_conflict();
     reserve(two.at(1), acquire(1, 2), [KEYS[1], KEYS[0]]).expect_success();
     assert_eq!(summary(two.at(1)), (5, 1), "key other than 0: the reservation stays");
     reserve(two.at(0), register(0), [0, KEYS[0]]).expect_success();
@@ -69,7 +69,7 @@ fn preempt_leaves_commands_under_way() {
     assert!(two.at(1).reap(1)[0].status.is_success());
     two.at(0).testbed.settle();
     assert!(two.at(0).reap(1).iter().all(|done| done.status.is_success()));
-    two.at(0).io(write(0, 1, DATA, 0)).expect_failure(CONFLICT);
+    two.at(0).io(write(0, 1, DATA, 0)).expect_conflict();
 }
 
 #[test]
@@ -126,4 +126,20 @@ fn waiting_commands_see_the_effects_of_earlier_ones() {
     let success = StatusCode::SUCCESS;
     assert_eq!(codes, [success, success, success, CONFLICT]);
     assert_eq!(status(host).generation, 2);
+}
+
+#[test]
+fn reset_does_not_drop_a_change_that_others_wait_for() {
+    let mut two = registered();
+    // The record of uncorrectable blocks is being stored.
+    two.at(0).put(1, Command { opcode: nvm::WRITE_UNCORRECTABLE, ..read(0, 1, 0, 0) });
+    begin(two.at(0));
+    begin_reserve(two.at(1), acquire(0, 1), [KEYS[1], 0]);
+    begin_reserve(two.at(0), acquire(0, 1), [KEYS[0], 0]);
+    assert_eq!(two.at(0).testbed.store.commits.len(), 1);
+    two.at(1).configure(entry_sizes());
+    two.at(0).testbed.settle();
+    let done = two.at(0).reap(1);
+    assert!(done[0].status.is_success());
+    done[1].expect_conflict();
 }
