@@ -152,6 +152,12 @@ impl DriveNode {
         &mut self.subsystem
     }
 
+    /// When the next request that is late by a fault begins: [`poll_drive`](Self::poll_drive) may add
+    /// some after [`poll`](Function::poll).
+    pub fn next_late(&self) -> Option<Instant> {
+        self.held.first_key_value().map(|((at, _), _)| *at)
+    }
+
     /// The next action for the owner.
     pub fn poll_drive(&mut self) -> Option<DriveOutput> {
         if let Some(at) = self.deleted.iter().position(|contents| contents.under_way == 0) {
@@ -291,8 +297,7 @@ impl Function for DriveNode {
                     }
                 }
                 Output::Wait(mut wait) => {
-                    let held = self.held.first_key_value().map(|((at, _), _)| *at);
-                    wait.until = earliest([wait.until, held]);
+                    wait.until = earliest([wait.until, self.next_late()]);
                     return Output::Wait(wait);
                 }
                 output => return output,

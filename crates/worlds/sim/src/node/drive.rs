@@ -309,10 +309,11 @@ impl DriveNode {
                     self.pace.sent(at, &tlp);
                     link.up.send(at, tlp);
                 }
-                Output::Wait(wait) => {
+                Output::Wait(mut wait) => {
                     if self.carry_out(at, context) {
                         continue;
                     }
+                    wait.until = earliest([wait.until, self.node.next_late()]);
                     if !wait.receiver || self.crossings[1].processor.is_some() {
                         return wait;
                     }
