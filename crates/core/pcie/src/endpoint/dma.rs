@@ -34,7 +34,7 @@ struct Pending {
     offset: usize,
     left: usize,
     sent: Option<Instant>,
-    /// Whether an earlier process sent the request: a completion is no error.
+    /// Whether an earlier process sent the request. Its completions are not counted as errors.
     earlier: bool,
 }
 

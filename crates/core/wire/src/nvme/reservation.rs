@@ -138,8 +138,8 @@ numbers! {
 
 layout! {
     decode encode
-    /// Reservation Notification log page (NVMe 1.4, section 5.14.1.16.1). All fields are 0 if there
-    /// is no notification.
+    /// Reservation Notification log page (NVMe 1.4, section 5.14.1.16.1). Without a notification,
+    /// all fields are 0.
     #[derive(Default)]
     pub struct ReservationNotification: 64, {
         /// Log Page Count, from 1.

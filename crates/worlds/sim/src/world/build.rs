@@ -103,14 +103,14 @@ fn check(config: &Config) -> Result<(), Error> {
     }
     for (number, (outage, kills)) in all_outages(config).enumerate() {
         check_outage(config, &outage, kills).map_err(at(format!("outage {number}")))?;
-        let others = all_outages(config).skip(number + 1).filter(|(_, kill)| *kill);
+        let mut others = all_outages(config).skip(number + 1).filter(|(_, kill)| *kill);
         let meets = |(other, _): &(Outage, bool)| {
             let ends = |one: &Outage| one.until.unwrap_or(Instant::MAX);
             other.station == outage.station
                 && other.from <= ends(&outage)
                 && outage.from <= ends(other)
         };
-        let apart = ensure(!others.into_iter().any(|other| meets(&other)), "a kill is during it");
+        let apart = ensure(!others.any(|other| meets(&other)), "a kill is during it");
         apart.map_err(at(format!("outage {number}")))?;
     }
     for (number, disturbance) in config.disturbances.iter().enumerate() {

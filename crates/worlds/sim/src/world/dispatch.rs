@@ -261,14 +261,14 @@ impl World {
         if now < at {
             return Some(at);
         }
-        let device = self.device_numbers[self.link_of(self.moves[number].from)];
+        let link = self.link_of(self.moves[number].from);
+        let device = self.device_numbers[link];
         if let Some(until) = self.killed_until(device) {
             return Some(until);
         }
         if !self.hosts[host].software.release(port) {
             return Some(now + RELEASE_POLL);
         }
-        let link = self.link_of(self.moves[number].from);
         self.devices[device].move_to(now, group_of(other));
         let next = self.run_device(device);
         self.hand_over(number);
