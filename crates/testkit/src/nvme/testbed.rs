@@ -438,8 +438,14 @@ impl Testbed {
         }
     }
 
-    /// Executes the requests of host software.
+    /// Executes the requests of host software, and all that follows from them.
     pub fn carry(&mut self, bus: &Bus) {
+        self.carry_requests(bus);
+        self.settle();
+    }
+
+    /// Executes the requests of host software. The drive is served only while the software sleeps.
+    pub fn carry_requests(&mut self, bus: &Bus) {
         while let Some((id, request)) = bus.next_request() {
             match request {
                 software::Request::MemoryRead { address, size } => {
@@ -457,7 +463,6 @@ impl Testbed {
                 other => panic!("a driver does not ask for {other:?}"),
             }
         }
-        self.settle();
     }
 }
 

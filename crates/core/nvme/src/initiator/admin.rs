@@ -64,12 +64,12 @@ impl Admin {
         Ok(self.host.get(self.page))
     }
 
-    /// Waits until `wanted` accepts CSTS. The time limit is CAP.TO, but at least 500 ms.
+    /// Waits until `wanted` accepts CSTS, and returns it. The time limit is CAP.TO, but at least 500 ms.
     pub(super) async fn wait_status(
         &self,
         name: &'static str,
         wanted: impl Fn(ControllerStatus) -> bool,
-    ) -> Result<(), Error> {
+    ) -> Result<ControllerStatus, Error> {
         let bus = &self.host.bus;
         let deadline = bus.now() + Duration::from_ms(500 * u64::from(self.cap.timeout.max(1)));
         loop {
@@ -79,10 +79,7 @@ impl Admin {
             }
             let status = ControllerStatus::from_bits(bits);
             if wanted(status) {
-                return Ok(());
-            }
-            if status.fatal {
-                return Err(Error::Fatal);
+                return Ok(status);
             }
             if bus.now() >= deadline {
                 return Err(Error::Timeout(name));

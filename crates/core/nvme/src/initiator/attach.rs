@@ -65,7 +65,11 @@ impl Admin {
         self.write(ASQ, 8, self.queue.sq_base);
         self.write(ACQ, 8, self.queue.cq_base);
         self.write(CC, 4, Configuration { enable: true, ..entry_sizes() }.bits().into());
-        self.wait_status("CSTS.RDY", |status| status.ready).await
+        // Until then CFS concerned the time before this reset, which clears it.
+        match self.wait_status("CSTS.RDY", |status| status.ready || status.fatal).await?.fatal {
+            true => Err(Error::Fatal),
+            false => Ok(()),
+        }
     }
 
     async fn namespaces(&mut self) -> Result<Vec<NamespaceInfo>, Error> {

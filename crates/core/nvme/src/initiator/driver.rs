@@ -207,7 +207,7 @@ impl Driver {
         let notice = Configuration { enable, shutdown, ..entry_sizes() };
         self.admin.write(CC, 4, notice.bits().into());
         let complete = |status: ControllerStatus| status.shutdown == ShutdownStatus::Complete;
-        self.admin.wait_status("the shutdown", complete).await
+        self.admin.wait_status("the shutdown", complete).await.map(drop)
     }
 }
 

@@ -130,6 +130,34 @@ fn brings_a_drive_up_moves_blocks_and_shuts_down() {
     initiator.attach(settings()).unwrap();
 }
 
+/// While the reset waits for the media, CFS still tells of the time before.
+#[test]
+fn attaches_after_a_fatal_error_while_the_media_are_busy() {
+    let mut initiator = InitiatorSetup::new(config());
+    let mut driver = initiator.attach(settings()).unwrap();
+    let buffer = initiator.buffer(512, 0);
+    for refuse in [false, true] {
+        let io = Io { op: Op::Read, nsid: 1, slba: 0, blocks: 1, buffer };
+        driver.submit(initiator.testbed.now, 0, io).unwrap();
+        initiator.testbed.carry_requests(&initiator.bus);
+        let fetch = initiator.testbed.reads.pop_front().unwrap();
+        initiator.testbed.answer_read(fetch, refuse);
+        initiator.testbed.take_tlps(pcie::Ready::ALL);
+    }
+    assert_eq!(initiator.testbed.blocks.len(), 1);
+    assert!(initiator.testbed.controller().is_fatal());
+    let (bus, ram) = (initiator.bus.clone(), initiator.ram.clone());
+    let mut task = Task::new(&bus, attach(bus.clone(), ram, BAR, settings()));
+    let attached = loop {
+        match task.poll(initiator.testbed.now) {
+            Some(attached) => break attached,
+            None => initiator.testbed.carry_requests(&bus),
+        }
+    };
+    attached.unwrap();
+    assert!(!initiator.testbed.controller().is_fatal());
+}
+
 #[test]
 fn one_doorbell_and_one_interrupt_for_a_batch() {
     let mut initiator = InitiatorSetup::new(config());
