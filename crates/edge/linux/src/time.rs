@@ -1,8 +1,7 @@
 //! Clocks that several machines share, and sleeping until a time.
 
 use nix::sys::time::TimeSpec;
-use nix::time::{ClockId as SleepClock, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
-use rustix::time::{ClockId, DynamicClockId, clock_gettime_dynamic};
+use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
@@ -20,18 +19,22 @@ pub enum WallClock {
 impl WallClock {
     /// Nanoseconds since 1970.
     pub fn now(self) -> u64 {
-        let id = match self {
-            Self::Tai => DynamicClockId::Tai,
-            Self::Realtime => DynamicClockId::Known(ClockId::Realtime),
-        };
-        let time = clock_gettime_dynamic(id).expect("Linux has had both since 3.10");
-        time.tv_sec as u64 * SECOND + time.tv_nsec as u64
+        ns(match self {
+            Self::Tai => ClockId::CLOCK_TAI,
+            Self::Realtime => ClockId::CLOCK_REALTIME,
+        })
     }
 }
 
 /// Nanoseconds since the machine was booted, suspended time included (CLOCK_BOOTTIME).
 pub fn since_boot() -> u64 {
-    let time = clock_gettime(SleepClock::CLOCK_BOOTTIME).expect("Linux has had it since 2.6.39");
+    ns(ClockId::CLOCK_BOOTTIME)
+}
+
+/// The time of a clock, in ns. Through the C library, because rustix reads clocks in a way that
+/// valgrind cannot follow.
+fn ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock).expect("Linux has had these clocks since 3.10");
     time.tv_sec() as u64 * SECOND + time.tv_nsec() as u64
 }
 
@@ -42,11 +45,9 @@ pub fn tai_offset_s() -> u64 {
     (WallClock::Tai.now().saturating_sub(realtime) + SECOND / 2) / SECOND
 }
 
-/// Processor time of the calling thread so far (CLOCK_THREAD_CPUTIME_ID). Called through the C
-/// library, because rustix reads the clock in a way that valgrind cannot follow.
+/// Processor time of the calling thread so far (CLOCK_THREAD_CPUTIME_ID).
 pub fn thread_processor_time() -> Duration {
-    let time = clock_gettime(SleepClock::CLOCK_THREAD_CPUTIME_ID);
-    time.expect("Linux has the clock since 2.6.12").into()
+    Duration::from_nanos(ns(ClockId::CLOCK_THREAD_CPUTIME_ID))
 }
 
 /// CLOCK_TAI, in ns since 1970.
@@ -58,7 +59,7 @@ pub fn now() -> u64 {
 pub fn sleep_until(at: u64) -> bool {
     let time = TimeSpec::new((at / SECOND) as i64, (at % SECOND) as i64);
     // EINTR is the only possible error: the time is valid and the clock exists.
-    clock_nanosleep(SleepClock::CLOCK_TAI, ClockNanosleepFlags::TIMER_ABSTIME, &time).is_ok()
+    clock_nanosleep(ClockId::CLOCK_TAI, ClockNanosleepFlags::TIMER_ABSTIME, &time).is_ok()
 }
 
 /// Polls CLOCK_TAI until it is `at`, in ns.

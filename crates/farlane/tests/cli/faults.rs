@@ -1,7 +1,7 @@
 //! Faults at planned times: `--fault`.
 
 use crate::support::process::wait_until;
-use crate::support::program::{device, is_wrong_usage, ping, prints, run, scratch, text};
+use crate::support::program::{device, document, is_wrong_usage, ping, prints, run, scratch, text};
 use std::time::Instant;
 
 const LOAD: [&str; 8] = ["--rw", "randread", "--bs", "4k", "--size", "1M", "--number_ios", "200"];
@@ -42,6 +42,15 @@ fn an_error_of_the_media_fails_the_command_and_is_in_the_trace() {
     let shown = prints(&["trace", &trace, "--limit", "1"]);
     assert!(shown.contains("1  planned fault\n"), "{shown}");
     assert!(shown.contains(": error=media,count=1 ("), "{shown}");
+}
+
+/// Not only when the node next sends a keepalive, which is after 100 ms.
+#[test]
+fn a_late_access_begins_when_it_is_due() {
+    let (_node, address) = device("ram=1M", &["--fault", "late=3ms"]);
+    let found = document(&["io", "--connect", &address, "--rw", "read", "--bs", "64k", "--json"]);
+    let fastest = found["sections"][0]["all"]["min_ns"].as_u64().unwrap();
+    assert!((3_000_000..50_000_000).contains(&fastest), "{fastest} ns");
 }
 
 #[test]

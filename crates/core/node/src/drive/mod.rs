@@ -11,7 +11,7 @@ use nvme::{Commit, Subsystem};
 use pcie::{Errors, Function, Input, Output, Ports, Ready};
 use std::collections::BTreeMap;
 use wire::tlp::{Packet, Tlp};
-use wire::{Duration, Instant, earliest};
+use wire::{Duration, Instant};
 
 /// CNTLID of the controller that the link leads to.
 const CONTROLLER: u16 = 1;
@@ -152,8 +152,9 @@ impl DriveNode {
         &mut self.subsystem
     }
 
-    /// When the next request that is late by a fault begins: [`poll_drive`](Self::poll_drive) may add
-    /// some after [`poll`](Function::poll).
+    /// When the next request that is late by a fault begins. The owner polls again then: a request
+    /// is held by [`poll_drive`](Self::poll_drive), after [`poll`](Function::poll) said how long to
+    /// wait.
     pub fn next_late(&self) -> Option<Instant> {
         self.held.first_key_value().map(|((at, _), _)| *at)
     }
@@ -295,10 +296,6 @@ impl Function for DriveNode {
                     if let Some(tlp) = self.with_write_faults(tlp) {
                         return Output::Tlp(tlp);
                     }
-                }
-                Output::Wait(mut wait) => {
-                    wait.until = earliest([wait.until, self.next_late()]);
-                    return Output::Wait(wait);
                 }
                 output => return output,
             }

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use storage::drive::{Committed, Committer};
 use storage::media::{Media, status_of};
-use wire::Instant;
 use wire::trace::Tap;
+use wire::{Instant, earliest};
 
 /// A drive with the media of its namespaces.
 pub struct NvmeDrive {
@@ -209,10 +209,14 @@ impl Function for NvmeDrive {
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         let output = loop {
-            let output = self.node.poll(now, ready);
+            let mut wait = match self.node.poll(now, ready) {
+                Output::Wait(wait) => wait,
+                output => break output,
+            };
             // RAM and the page cache complete at once, so a command needs one pass instead of two.
-            if !matches!(output, Output::Wait(_)) || !self.carry_out(now) {
-                break output;
+            if !self.carry_out(now) {
+                wait.until = earliest([wait.until, self.node.next_late()]);
+                break Output::Wait(wait);
             }
         };
         self.record();

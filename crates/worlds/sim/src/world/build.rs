@@ -101,17 +101,9 @@ fn check(config: &Config) -> Result<(), Error> {
     for (number, drive) in config.drives().enumerate() {
         check_drive(drive).map_err(at(format!("drive {number}")))?;
     }
-    for (number, (outage, kills)) in all_outages(config).enumerate() {
-        check_outage(config, &outage, kills).map_err(at(format!("outage {number}")))?;
-        let mut others = all_outages(config).skip(number + 1).filter(|(_, kill)| *kill);
-        let meets = |(other, _): &(Outage, bool)| {
-            let ends = |one: &Outage| one.until.unwrap_or(Instant::MAX);
-            other.station == outage.station
-                && other.from <= ends(&outage)
-                && outage.from <= ends(other)
-        };
-        let apart = ensure(!others.any(|other| meets(&other)), "a kill is during it");
-        apart.map_err(at(format!("outage {number}")))?;
+    for (number, outage) in all_outages(config).enumerate() {
+        let later = all_outages(config).skip(number + 1);
+        check_outage(config, &outage, later).map_err(at(format!("outage {number}")))?;
     }
     for (number, disturbance) in config.disturbances.iter().enumerate() {
         check_disturbance(config, disturbance).map_err(at(format!("disturbance {number}")))?;
@@ -178,7 +170,11 @@ fn all_outages(config: &Config) -> impl Iterator<Item = (Outage, bool)> + '_ {
     config.outages.iter().map(|outage| (*outage, false)).chain(kills)
 }
 
-fn check_outage(config: &Config, outage: &Outage, kills: bool) -> Result<(), &'static str> {
+fn check_outage(
+    config: &Config,
+    (outage, kills): &(Outage, bool),
+    mut later: impl Iterator<Item = (Outage, bool)>,
+) -> Result<(), &'static str> {
     let mut switches = config.hosts.iter().flat_map(HostConfig::switches);
     let of_host = switches.any(|switch| {
         let mut stations = switch.transports().flatten().filter_map(TransportConfig::stations);
@@ -188,7 +184,14 @@ fn check_outage(config: &Config, outage: &Outage, kills: bool) -> Result<(), &'s
     ensure(known && !of_host, "its station is not a station of a device node")?;
     let volatile = config.drives().any(|drive| drive.volatile);
     ensure(!kills || !volatile, "a drive with volatile media does not outlive its process")?;
-    ensure(outage.until.is_none_or(|until| until > outage.from), "its end is not after its start")
+    let ordered = outage.until.is_none_or(|until| until > outage.from);
+    ensure(ordered, "its end is not after its start")?;
+    let ends = |one: &Outage| one.until.unwrap_or(Instant::MAX);
+    let killed = later.any(|(other, kill)| {
+        let meets = other.from <= ends(outage) && outage.from <= ends(&other);
+        kill && other.station == outage.station && meets
+    });
+    ensure(!killed, "a kill is during it")
 }
 
 fn check_disturbance(config: &Config, disturbance: &Disturbance) -> Result<(), &'static str> {
