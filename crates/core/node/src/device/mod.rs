@@ -182,6 +182,11 @@ impl<F: Function> DeviceNode<F> {
         Some(self.host.as_ref()?.paths.iter().flatten().next()?.id)
     }
 
+    /// The path that has this number in the tunnel.
+    pub fn path(&self, number: usize) -> Option<PathId> {
+        Some(self.host.as_ref()?.paths.get(number)?.as_ref()?.id)
+    }
+
     /// Whether a path carries the link.
     pub fn carries(&self, path: PathId) -> bool {
         let mut paths = self.host.iter().flat_map(|host| host.paths.iter().flatten());

@@ -17,6 +17,8 @@ pub(super) struct Frames<'a> {
     pub out: &'a mut BytesMut,
     /// Length of `out` before the first frame.
     pub start: usize,
+    /// Number of the path.
+    pub path: usize,
     /// Bytes that the path takes now.
     pub room: usize,
     /// Offset of the first frame in the path's byte stream.
@@ -30,9 +32,14 @@ pub(super) struct Frames<'a> {
 
 impl<'a> Frames<'a> {
     /// A builder that has no frames yet and appends frames to `out`.
-    pub(super) fn new(out: &'a mut BytesMut, room: usize, account: &'a mut Account) -> Self {
+    pub(super) fn new(
+        out: &'a mut BytesMut,
+        path: usize,
+        room: usize,
+        account: &'a mut Account,
+    ) -> Self {
         let start = out.len();
-        Self { out, start, room, begin: 0, acknowledged: 0, single: false, account }
+        Self { out, start, path, room, begin: 0, acknowledged: 0, single: false, account }
     }
 
     /// Number of bytes of the frames built so far.
@@ -72,7 +79,8 @@ impl<'a> Frames<'a> {
             let payload = &self.out[start + frame::HEADER..];
             let reports = &mut self.account.reports;
             let begin = self.begin + (start - self.start) as u64;
-            reports.add(reports.begin(true, header, begin, payload));
+            let report = reports.begin(true, header, begin, payload);
+            reports.add(self.path, report);
             waiting.pop_front().into_iter().for_each(&mut built);
         }
         waiting.is_empty()
@@ -100,7 +108,8 @@ impl<'a> Frames<'a> {
             }
         });
         let header = self.finish(start, Kind::Tlps, sequence);
-        self.account.reports.add(report.map(|report| FrameReport { header, ..report }));
+        let report = report.map(|report| FrameReport { header, ..report });
+        self.account.reports.add(self.path, report);
         self.account.counters.frames_sent += 1;
         self.account.counters.tlps_sent += tlps as u64;
         trace_ids
@@ -125,7 +134,7 @@ impl<'a> Frames<'a> {
             }
             report
         });
-        self.account.reports.add(report);
+        self.account.reports.add(self.path, report);
         self.account.counters.frames_sent_again += 1;
         [&header.encode()[..], payload].concat().into()
     }

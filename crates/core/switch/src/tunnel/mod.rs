@@ -212,7 +212,7 @@ impl Tunnel {
             let reports = &self.account.reports;
             let mut report = reports.begin(false, header, begin, &payload);
             let taken = self.frame(path, header, payload, report.as_mut());
-            self.account.reports.add(report);
+            self.account.reports.add(path, report);
             taken?;
         }
         Ok(())

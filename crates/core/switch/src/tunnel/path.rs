@@ -356,7 +356,7 @@ impl Path {
             begin: self.sent,
             acknowledged: session.expected(),
             single: session.queue.sends_singly(),
-            ..Frames::new(out, self.room, account)
+            ..Frames::new(out, number, self.room, account)
         };
         if !frames.control(&mut self.control, |_| {}) || self.state != State::Up {
             return frames.length();

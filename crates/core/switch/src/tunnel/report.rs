@@ -10,8 +10,8 @@ const MAX_REPORTS: usize = 1 << 16;
 /// A report of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// A frame was sent or received.
-    Frame(FrameReport),
+    /// A frame was sent or received over this path. The bytes of a sent frame may leave later.
+    Frame(usize, FrameReport),
     /// The TLP with this trace ID was dropped by link down or reset.
     Dropped(TraceId),
 }
@@ -40,9 +40,9 @@ impl Reports {
         self.on.then(|| FrameReport::new(sent, header, begin, payload))
     }
 
-    pub(super) fn add(&mut self, frame: Option<FrameReport>) {
+    pub(super) fn add(&mut self, path: usize, frame: Option<FrameReport>) {
         if let Some(frame) = frame {
-            self.push(Report::Frame(frame));
+            self.push(Report::Frame(path, frame));
         }
     }
 

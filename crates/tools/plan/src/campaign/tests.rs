@@ -21,6 +21,15 @@ fn seeds_keep_all_laws() {
     assert!(acted == Kind::ALL.len(), "{}", report.text());
 }
 
+/// Seeds that found bugs, of the product or of the simulator.
+#[test]
+fn former_failures_keep_all_laws() {
+    for seed in [503, 2135, 12_995, 19_414, 19_821, 47_026, 81_300] {
+        let report = campaign(seed..=seed);
+        assert!(report.failures.is_empty(), "{}", report.text());
+    }
+}
+
 #[test]
 fn seeds_have_the_same_digest_again_and_their_plan_has_it_too() {
     let [once, again] = [0, 1].map(|_| campaign(201..=212));

@@ -179,7 +179,7 @@ impl Recorder {
     pub(super) fn frames(&mut self, tap: Tap, mut next: impl FnMut() -> Option<tunnel::Report>) {
         let mut at = None;
         while let Some(report) = next() {
-            if let tunnel::Report::Frame(frame) = report {
+            if let tunnel::Report::Frame(_, frame) = report {
                 let at = *at.get_or_insert_with(|| self.timestamps.now());
                 self.note(at, Note::Frame(tap, frame));
             }

@@ -162,7 +162,7 @@ fn records_are_in_the_order_of_time() {
         let header = Header { length, kind: Kind::Tlps, sequence: 5, acknowledged: 0 };
         let mut frame = FrameReport::new(sent, header, 0, &[]);
         frame.add_tlp(TraceId::NONE, &bytes);
-        let mut reports = Some(Report::Frame(frame));
+        let mut reports = Some(Report::Frame(0, frame));
         tracer.frames(Tap::UPLINK, || reports.take());
     };
     for idle in [false, true] {

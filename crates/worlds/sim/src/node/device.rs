@@ -250,11 +250,7 @@ impl DeviceNode {
     /// The node's next output, and the number of TLPs sent before it.
     fn poll(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> (Output, usize) {
         let output = self.node.poll(context.now);
-        let sends = match &output {
-            Output::Transmit { path, .. } => Some(*path),
-            _ => None,
-        };
-        let tlps = self.account(sends, streams, context);
+        let tlps = self.account(streams, context);
         let change = match &output {
             Output::Event(Event::HostUp(_)) => Some(LinkChange::Up),
             Output::Event(Event::HostInterrupted(..)) => Some(LinkChange::Interrupted),
@@ -268,25 +264,23 @@ impl DeviceNode {
         (output, tlps)
     }
 
-    /// Accounts the activity of the node's link end, which has sent over a path if it `sends`.
-    /// Returns the number of TLPs sent.
-    fn account(
-        &mut self,
-        sends: Option<PathId>,
-        streams: &mut [[Stream; 2]],
-        context: &mut Context,
-    ) -> usize {
+    /// Accounts the activity of the node's link end. Returns the number of TLPs sent.
+    fn account(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> usize {
         let link = self.node.link();
         let carries = |path: &Path| link.is_some() && path.id == link;
         self.current = self.paths.iter().position(carries).unwrap_or(self.current);
+        let lane = |number| {
+            let id = self.node.path(number)?;
+            Some(self.paths.iter().find(|path| path.id == Some(id))?.lane)
+        };
+        let Path { link, lane: current, .. } = self.paths[self.current];
+        let lanes = std::array::from_fn(|number| lane(number).unwrap_or(current));
         let (point, node) = (Point::TunnelDevice(self.number()), &mut self.node);
-        let sends = self.paths.iter().find(|path| sends.is_some() && path.id == sends);
-        let Path { link, lane, .. } = sends.unwrap_or(&self.paths[self.current]);
-        let up = (&mut streams[*link][1], *lane);
+        let up = (&mut streams[link][1], lanes);
         let (processor, now) = (self.processor.as_ref(), context.now);
         context.account(point, up, || {
             let report = node.poll_report();
-            if let (Some(processor), Some(Report::Frame(frame))) = (processor, &report) {
+            if let (Some(processor), Some(Report::Frame(_, frame))) = (processor, &report) {
                 receive_messages(now, processor, frame);
             }
             report
@@ -357,7 +351,7 @@ impl DeviceNode {
                 self.node.handle(now, id, Input::TraceId(trace_id));
             }
             self.node.handle(now, id, Input::Received(arrived.bytes));
-            self.account(None, env.streams, context);
+            self.account(env.streams, context);
         }
     }
 

@@ -220,16 +220,16 @@ impl SwitchNode {
         Point::TunnelHost((self.first + port) as u16)
     }
 
-    /// Accounts the activity of a link end, which sends over a path. Returns the number of TLPs
-    /// sent.
+    /// Accounts the activity of a link end. Returns the number of TLPs sent.
     fn account(
         &mut self,
-        (port, number): (usize, usize),
+        port: usize,
         streams: &mut [[Stream; 2]],
         context: &mut Context,
     ) -> usize {
         let (point, node) = (self.point(port), &mut self.node);
-        context.account(point, (&mut streams[port][0], number), || node.poll_report(port))
+        let lanes = std::array::from_fn(|number| number);
+        context.account(point, (&mut streams[port][0], lanes), || node.poll_report(port))
     }
 
     fn receive_network(&mut self, env: &mut Env, context: &mut Context) {
@@ -249,7 +249,7 @@ impl SwitchNode {
                 }
                 self.touched = true;
                 self.node.handle_lane(now, place, Input::Received(arrived.bytes));
-                self.account(place, env.streams, context);
+                self.account(port, env.streams, context);
             }
         }
     }
@@ -297,7 +297,7 @@ impl SwitchNode {
                     self.update_room(env, now);
                 }
                 Output::Transmit { link, lane, bytes } => {
-                    let tlps = self.account((link, lane), env.streams, context);
+                    let tlps = self.account(link, env.streams, context);
                     context.observe_stream(self.point(link), true, &bytes);
                     let at = self.lane((link, lane));
                     self.lanes[at].room -= bytes.len();
@@ -306,7 +306,7 @@ impl SwitchNode {
                     self.update_room(env, now);
                 }
                 Output::Close { link, lane, .. } => {
-                    self.account((link, lane), env.streams, context);
+                    self.account(link, env.streams, context);
                     let at = self.lane((link, lane));
                     self.lanes[at].path = Path::None;
                     env.transports[link][lane].close(now, End::Host, env.network, context.kernel);

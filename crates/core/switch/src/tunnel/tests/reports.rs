@@ -8,7 +8,7 @@ pub(super) fn frames(end: &mut Tunnel) -> Vec<FrameReport> {
     let mut frames = Vec::new();
     while let Some(report) = end.poll_report() {
         match report {
-            Report::Frame(frame) => frames.push(frame),
+            Report::Frame(_, frame) => frames.push(frame),
             Report::Dropped(trace_id) => panic!("{trace_id:?} is lost"),
         }
     }
@@ -19,7 +19,7 @@ fn dropped(end: &mut Tunnel) -> Vec<u64> {
     let reports = std::iter::from_fn(|| end.poll_report());
     let trace_ids = reports.filter_map(|report| match report {
         Report::Dropped(trace_id) => Some(trace_id.bits()),
-        Report::Frame(_) => None,
+        Report::Frame(..) => None,
     });
     trace_ids.collect()
 }
