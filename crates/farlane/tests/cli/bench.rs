@@ -139,3 +139,47 @@ fn workloads_without_match_are_wrong_usage() {
         is_wrong_usage(&[&["bench"], wrong].concat());
     }
 }
+
+#[test]
+fn efficiency_compares_both_paths_in_one_run() {
+    let path = &text(&scratch("efficiency").join("page.html"));
+    let short = ["bench", "efficiency", "--rounds", "3", "--runtime", "20ms", "--iodepth", "8"];
+    let document = document(&[&short[..], &["--json", "--html", path]].concat());
+    let runs = document["runs"].as_array().unwrap();
+    let mixes: Vec<_> = runs.iter().map(|run| (run["rw"].as_str(), &run["rwmixread"])).collect();
+    let names = ["randread", "randrw", "randwrite", "read", "rw", "write"];
+    assert!(mixes.iter().map(|(rw, _)| rw.unwrap()).eq(names), "{mixes:?}");
+    assert!(mixes.iter().map(|(_, reads)| reads.as_u64().unwrap()).eq([100, 70, 0, 100, 70, 0]));
+    for run in runs {
+        assert!(run["bs"] == 4096 && run["iodepth"] == 8 && run["rounds"] == 3, "{run}");
+        for path in ["direct", "tunnelled"] {
+            let figures = run[path].as_object().unwrap();
+            assert!(figures.values().all(is_spread), "{path}: {run}");
+            let median = |name: &str| figures[name]["median"].as_f64().unwrap();
+            let positive = ["iops", "host_cpu_ns_per_io", "cpu_ns_per_io", "mean_ns", "p99_ns"];
+            assert!(positive.into_iter().all(|name| median(name) > 0.0), "{path}: {run}");
+            assert!(median("consistency") >= 1.0, "{path}: {run}");
+            // Little's law, with room for rounding.
+            assert!(median("iops") * median("mean_ns") / 1e9 <= 8.1, "{path}: {run}");
+        }
+        assert!(run["tunnelled"]["device_cpu_ns_per_io"]["min"].as_f64().unwrap() > 0.0, "{run}");
+        let ratio = run["ratio"].as_object().unwrap();
+        assert!(ratio.values().all(|ratio| is_spread(ratio) && ratio["min"] != 0.0), "{run}");
+    }
+    let html = page(path);
+    assert_eq!(html.matches("<svg class=\"plot\"").count(), 5 + runs.len());
+    assert_eq!(html.matches("<polyline").count(), 2 * runs.len());
+    let table = succeeds(&[&short[..], &["--push", "off", "--mps", "256", "--spin", "0"]].concat());
+    assert!(table.starts_with("MPS 256, push off, spin 0 ns; medians of 3 rounds"), "{table}");
+    for row in ["direct", "tunnelled", "ratio"] {
+        let is_row =
+            |line: &&str| line.contains("4 KiB QD8 ") && line.contains(&format!(" {row} "));
+        assert_eq!(table.lines().filter(is_row).count(), 6, "{row}: {table}");
+    }
+    is_wrong_usage(&["bench", "efficiency", "--iodepth", "33"]);
+}
+
+/// Returns whether a figure has its minimum, median and maximum in order.
+fn is_spread(figure: &Value) -> bool {
+    ["min", "median", "max"].map(|name| figure[name].as_f64().unwrap()).is_sorted()
+}

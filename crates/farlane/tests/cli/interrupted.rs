@@ -86,6 +86,8 @@ fn a_benchmark_prints_the_rounds_that_were_finished() {
         let text = interrupted(&bench);
         assert!(text.starts_with("floor ") && text.trim_end().ends_with(MARK), "{text}");
     }
+    let efficiency = ["bench", "efficiency", "--rounds", "1000", "--quick"];
+    assert!(json(&efficiency)["runs"].is_array());
     let runs = json(&["bench", "congestion"])["runs"].as_array().unwrap().len();
     assert!(runs < 20, "{runs}");
 }

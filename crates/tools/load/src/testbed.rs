@@ -31,10 +31,14 @@ pub struct Round {
     pub iops: f64,
     /// Bytes per second.
     pub bytes_per_s: f64,
-    /// Median latency in ns, from submission to completion as the driver measures it.
+    /// Mean latency in ns, from submission to completion as the driver measures it.
+    pub mean_ns: u64,
+    /// Median of the latency in ns.
     pub p50_ns: u64,
     /// 99th percentile of the latency in ns.
     pub p99_ns: u64,
+    /// 99.9th percentile of the latency in ns.
+    pub p99_9_ns: u64,
     /// CPU time of the host node per command.
     pub host_cpu_ns: f64,
     /// CPU time of the device node per command.
@@ -235,8 +239,10 @@ impl<A: Attached> LoadGenerator<A> {
         Ok(Round {
             iops: commands as f64 * per_second,
             bytes_per_s: commands as f64 * f64::from(case.bs) * per_second,
+            mean_ns: summary.mean_ns,
             p50_ns: summary.p50_ns,
             p99_ns: summary.p99_ns,
+            p99_9_ns: summary.p99_9_ns,
             host_cpu_ns: each(host),
             device_cpu_ns: each(device),
         })
@@ -317,7 +323,8 @@ impl<A: Attached> LoadGenerator<A> {
             self.sequential % places
         };
         let slba = place * u64::from(blocks);
-        let (op, nsid, buffer) = (case.op, namespace.nsid, self.buffers[slot]);
+        let (op, nsid, buffer) =
+            (case.next_op(&mut self.random), namespace.nsid, self.buffers[slot]);
         let id = driver.prepare(now, 0, Io { op, nsid, slba, blocks, buffer });
         let id = id.map_err(|_| Failure("the queue is full".into()))?;
         open.insert(id.get(), (now, slot));

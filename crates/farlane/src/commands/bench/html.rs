@@ -3,6 +3,7 @@
 use super::BenchResults;
 use super::print::{BenchDocument, BenchRun, us};
 use crate::commands::{INTERRUPTED, finish_with_data};
+use load::case::Case;
 use load::testbed::Series;
 use report::Align::{Left, Right};
 use report::latency::Latency;
@@ -20,20 +21,25 @@ pub fn page(results: &BenchResults, document: &BenchDocument) -> String {
         page.warning(INTERRUPTED);
     }
     page.table(&Table::from_rows(&COLUMNS, &document.runs));
+    distributions(&mut page, &super::CASES, &results.series);
+    finish_with_data(page, "JSON, with percentiles", document)
+}
+
+/// Adds the latency distributions of each workload.
+pub fn distributions(page: &mut Page, cases: &[Case], all: &[Series]) {
     page.section("Latency distributions");
     page.text(
         "Share of commands up to each latency, over all samples of all rounds. The slowest \
          0.1 % are beyond the right end.",
     );
-    let figures = super::CASES.into_iter().map(|case| {
-        let series: Vec<&Series> = results.series.iter().filter(|s| s.case == case).collect();
-        let lines: Vec<(String, &Latency)> = series.iter().map(|s| (name(s), &s.latency)).collect();
+    let figures = cases.iter().map(|case| {
+        let series = all.iter().filter(|series| series.case == *case);
+        let lines: Vec<(String, &Latency)> = series.map(|s| (name(s), &s.latency)).collect();
         let name = case.name();
         let plot = distribution(&format!("latency distribution of {name}"), &lines);
         (name, String::new(), plot.html())
     });
     page.figures(&figures.collect::<Vec<_>>());
-    finish_with_data(page, "JSON, with percentiles", document)
 }
 
 fn name(series: &Series) -> String {

@@ -2,6 +2,7 @@
 
 pub(super) mod ablation;
 pub(super) mod congestion;
+pub(super) mod efficiency;
 mod html;
 mod options;
 pub(super) mod print;
@@ -96,6 +97,7 @@ pub struct Args {
 enum Other {
     Sim(sim::Args),
     Congestion(congestion::Args),
+    Efficiency(efficiency::Args),
 }
 
 impl Args {
@@ -120,6 +122,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     match &args.other {
         Some(Other::Sim(args)) => return sim::run(args),
         Some(Other::Congestion(args)) => return congestion::run(args),
+        Some(Other::Efficiency(args)) => return efficiency::run(args),
         None => {}
     }
     assign_stdout(args.json, &[("--html", args.html.as_ref())]);

@@ -145,7 +145,7 @@ pub struct BenchRun {
 }
 
 /// Returns median, minimum and maximum.
-fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
+pub fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     match (values.first(), values.last()) {

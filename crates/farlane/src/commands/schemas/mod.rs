@@ -105,6 +105,10 @@ fn documents() -> Vec<Documented> {
             "bench-congestion",
             "`farlane bench congestion --json`",
         ),
+        document::<bench::efficiency::print::EfficiencyDocument>(
+            "bench-efficiency",
+            "`farlane bench efficiency --json`",
+        ),
         document::<plan::campaign::CampaignReport>("campaign", "`farlane campaign --json`"),
         document::<rig::CompareDocument>("compare", "`farlane compare --json`"),
         noted::<papers::Reproduction<papers::nvme_tsn::NvmeTsnResults, papers::Figure>>(

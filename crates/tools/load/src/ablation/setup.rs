@@ -3,14 +3,13 @@
 use super::network::TestNetwork;
 use super::{Link, Transport};
 use crate::TraceTarget;
-use crate::case::{CASES, Case, Path};
+use crate::case::{CASES, Case, Path, sequential};
 use crate::local::{self, LocalLink, Node};
 use crate::testbed::{LoadGenerator, Series, settings};
 use live::attached::Switch;
 use live::trace::Tracer;
 use live::{Clock, Waiting};
 use node::push;
-use nvme::initiator::Op;
 use report::Failure;
 use report::latency::Latency;
 use switch::aggregate::Policy;
@@ -20,14 +19,10 @@ use wire::Duration;
 /// Bytes of a drive. The whole drive is written before the measurement, TLP by TLP.
 const DRIVE: u64 = 4 << 20;
 
-const fn sequential(op: Op, rw: &'static str) -> Case {
-    Case { rw, op, random: false, bs: 32 << 10, iodepth: 8 }
-}
-
 /// Returns the workloads of every setup: both directions on a full link, and one command at a time.
 pub fn cases() -> Vec<Case> {
     let latency = CASES.into_iter().filter(|case| case.iodepth == 1);
-    [sequential(Op::Read, "read"), sequential(Op::Write, "write")]
+    [sequential("read", 100, 32 << 10, 8), sequential("write", 0, 32 << 10, 8)]
         .into_iter()
         .chain(latency)
         .collect()
@@ -91,10 +86,10 @@ impl Setup {
         let series = &mut self.series[index];
         let round = self.load.round(series.case, span, &mut series.latency)?;
         series.rounds.push(round);
-        let op = series.case.op;
+        let rwmixread = series.case.rwmixread;
         let after = self.counters();
-        let moved = |counters: Counters| match op {
-            Op::Read => (counters.tlps_received, counters.frames_received),
+        let moved = |counters: Counters| match rwmixread {
+            100 => (counters.tlps_received, counters.frames_received),
             _ => (counters.tlps_sent, counters.frames_sent),
         };
         let ((tlps, frames), (tlps_then, frames_then)) = (moved(after), moved(before));

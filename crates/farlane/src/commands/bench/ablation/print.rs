@@ -138,12 +138,12 @@ fn setup_runs(setup: &Setup, floor: &FloorEntry) -> Vec<AggregationRun> {
         .collect()
 }
 
-/// Returns the operation and the median throughput in bytes per second of the workload `rw`, which
-/// fills the link. `None` if the workload has no rounds.
-fn throughput(setup: &Setup, rw: &str) -> Option<(Op, f64)> {
+/// Returns the median throughput in bytes per second of the workload `rw`, which fills the link.
+/// `None` if the workload has no rounds.
+fn throughput(setup: &Setup, rw: &str) -> Option<f64> {
     let series =
         setup.series.iter().find(|series| series.case.rw == rw && !series.rounds.is_empty())?;
-    Some((series.case.op, super::super::print::median_throughput(series)))
+    Some(super::super::print::median_throughput(series))
 }
 
 fn gains(all: &Ablation) -> Vec<AggregationGain> {
@@ -160,7 +160,8 @@ fn gains(all: &Ablation) -> Vec<AggregationGain> {
 }
 
 fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<AggregationGain> {
-    let ((op, alone), (_, together)) = (throughput(base, rw)?, throughput(setup, rw)?);
+    let (alone, together) = (throughput(base, rw)?, throughput(setup, rw)?);
+    let op = if rw == "read" { Op::Read } else { Op::Write };
     let gain = together / alone.max(1.0) - 1.0;
     let cost = Cost::new(setup.transport, op, mps);
     let share = |bytes_per_s: f64, wire: f64| match setup.link {
