@@ -81,14 +81,15 @@ impl Failure {
     }
 
     /// Whether the failure gets an entry in the error log, and the completion the More bit (NVMe
-    /// 1.4, section 5.14.1.1). Aborts that a host requested, conflicts with reservations and tests
-    /// for optional functions get none.
+    /// 1.4, section 5.14.1.1). Aborts that a host requested, conflicts with reservations, errors of
+    /// the path and tests for optional functions get none.
     pub(crate) fn is_logged(self) -> bool {
         let expected = [
             StatusCode::ABORT_REQUESTED,
             StatusCode::ABORTED_SQ_DELETION,
             StatusCode::ABORTED_PREEMPTED,
             StatusCode::RESERVATION_CONFLICT,
+            StatusCode::ASYMMETRIC_ACCESS_INACCESSIBLE,
         ];
         !self.probe && !expected.contains(&self.status.code)
     }

@@ -41,7 +41,8 @@ const ALL_SENSORS: u32 = 15;
 pub(crate) const NOTICES: u32 = feature::NAMESPACE_NOTICES | feature_bits::FIRMWARE_ACTIVATION;
 /// Asynchronous Event Configuration: the supported critical warnings and notices. A host that finds
 /// telemetry logs in LPA may enable telemetry log notices, but this controller never sends any.
-const EVENTS: u32 = 0x1f | NOTICES | feature_bits::TELEMETRY;
+/// Only subsystems with several controllers support namespace access notices.
+const EVENTS: u32 = 0x1f | NOTICES | feature_bits::TELEMETRY | feature_bits::NAMESPACE_ACCESS;
 
 /// Reservation Notification Mask: the bits of all notifications.
 const NOTIFICATIONS: u32 = 0b1110;

@@ -24,22 +24,26 @@ fn bar0(vectors: u16) -> u64 {
     (u64::from(vectors) * 16 * 4).next_power_of_two().max(BAR0)
 }
 
-/// The PCIe device serial number, derived from the serial number of the drive. The probability that
-/// two drives have the same number is 2^-64.
-fn device_serial(serial: &str) -> u64 {
-    let hash = fingerprint(serial.as_bytes());
+/// The PCIe device serial number, derived from the serial number of the drive and, for all but the
+/// first controller, from the CNTLID: each controller has a link of its own. The probability that two
+/// have the same number is 2^-64.
+fn device_serial(serial: &str, controller: u16) -> u64 {
+    let hash = match controller {
+        1 => fingerprint(serial.as_bytes()),
+        _ => fingerprint(&[serial.as_bytes(), &controller.to_le_bytes()].concat()),
+    };
     u64::from(hash as u32) << 32 | u64::from((hash >> 32) as u32)
 }
 
 /// The PCIe function of a controller of the drive.
-pub(crate) fn endpoint(drive: &Drive, settings: &Settings) -> EndpointConfig {
+pub(crate) fn endpoint(drive: &Drive, controller: u16, settings: &Settings) -> EndpointConfig {
     EndpointConfig {
         vendor: VENDOR,
         device: DEVICE,
         subsystem: (VENDOR, DEVICE),
         class: CLASS,
         revision: 1,
-        serial: device_serial(&drive.serial),
+        serial: device_serial(&drive.serial, controller),
         incarnation: Some(drive.incarnation),
         bar0_size: bar0(settings.vectors()),
         vectors: settings.vectors(),
@@ -102,7 +106,9 @@ mod tests {
     #[test]
     fn the_device_serial_number_is_that_of_the_serial_number() {
         // Bits 31:0 of the value above, then bits 63:32.
-        assert_eq!(device_serial("a"), 0x4e4a_8964_7891_2b70);
-        assert_ne!(device_serial("A"), device_serial("B"));
+        assert_eq!(device_serial("a", 1), 0x4e4a_8964_7891_2b70);
+        assert_ne!(device_serial("A", 1), device_serial("B", 1));
+        assert_ne!(device_serial("a", 2), device_serial("a", 1));
+        assert_ne!(device_serial("a", 2), device_serial("a", 3));
     }
 }

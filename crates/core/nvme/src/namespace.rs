@@ -1,6 +1,7 @@
 //! A namespace: a range of blocks with a name (NVMe 1.4, section 6.1).
 
 use crate::config::Settings;
+use crate::controller::ACCESS_GROUP;
 use crate::failure::Failure;
 use crate::io::CopyLimits;
 use crate::metadata::METADATA;
@@ -146,8 +147,14 @@ impl Namespace {
         Ok(())
     }
 
-    /// The Identify Namespace data structure (figure 245).
-    pub(crate) fn identify(&self, settings: &Settings, shared: &Shared) -> [u8; IDENTIFY] {
+    /// The Identify Namespace data structure (figure 245). The structure of a controller through
+    /// which the namespace is not `accessible` has no NUSE and NVMCAP (section 8.20.3.3).
+    pub(crate) fn identify(
+        &self,
+        settings: &Settings,
+        shared: &Shared,
+        accessible: bool,
+    ) -> [u8; IDENTIFY] {
         let state::Namespace { blocks, nguid, eui64, private, protection, .. } = self.record;
         let Format { block_shift, metadata, .. } = self.record.format();
         let copy = CopyLimits::new(settings, self);
@@ -159,7 +166,7 @@ impl Namespace {
         let identify = IdentifyNamespace {
             size: blocks,
             capacity: blocks,
-            utilization: blocks,
+            utilization: if accessible { blocks } else { 0 },
             // Identifiers of drives with records are random; others are derived from the serial
             // number.
             features: if shared.saves() { IdentifyNamespace::IDENTIFIERS_NOT_REUSED } else { 0 },
@@ -168,7 +175,8 @@ impl Namespace {
             copy_range: copy.range,
             copy_length: copy.length,
             copy_ranges: copy.ranges,
-            media_capacity: u128::from(self.record.bytes()),
+            media_capacity: if accessible { self.record.bytes().into() } else { 0 },
+            access_group: if shared.reports_access() { ACCESS_GROUP } else { 0 },
             lba_formats: formats.len() as u8 - 1,
             formatted: formatted.unwrap_or(0),
             metadata_capabilities: if shared.saves() { METADATA_CAPABILITIES } else { 0 },
@@ -209,10 +217,10 @@ impl Namespace {
         settings: &Settings,
         shared: &Shared,
     ) -> IndependentNamespace {
-        let identify = IdentifyNamespace::decode(&self.identify(settings, shared));
-        let IdentifyNamespace { sharing, reservations, attributes, .. } = identify;
+        let identify = IdentifyNamespace::decode(&self.identify(settings, shared, true));
+        let IdentifyNamespace { sharing, reservations, access_group, attributes, .. } = identify;
         let status = IndependentNamespace::READY;
-        IndependentNamespace { sharing, reservations, attributes, status }
+        IndependentNamespace { sharing, reservations, access_group, attributes, status }
     }
 
     /// The identification descriptors of the namespace (section 5.15.2.3), without identifiers that

@@ -37,6 +37,11 @@ impl Clock {
         Self { milliseconds: 0, since: now, origin: 0, stopped: false }
     }
 
+    /// Whether a host has set the clock.
+    pub(crate) fn is_set_by_host(&self) -> bool {
+        self.origin == SET_BY_HOST
+    }
+
     /// What is to be kept over the end of the process.
     pub(crate) fn save(&self, now: Instant) -> (u64, u8) {
         let value = self.read(now);

@@ -9,7 +9,7 @@ use crate::slots::Key;
 use crate::state::SavedFeature;
 use crate::subsystem::{ReservationRequest, Shared};
 use wire::nvme::feature::{self, Select};
-use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
+use wire::nvme::{BROADCAST_NSID, Command, StatusCode, feature_bits};
 
 /// SV, save: bit 31 of command dword 10 of Set Features.
 const SAVE: u32 = 1 << 31;
@@ -124,7 +124,8 @@ impl Controller {
         let (id, value) = (command.cdw10 as u8, command.cdw11);
         self.check_exists(shared, id)?;
         let save = command.cdw10 & SAVE != 0;
-        if save && !(shared.saves() && features::is_saveable(id)) {
+        let saveable = shared.saves() && features::is_saveable(id) && self.is_accessible(shared);
+        if save && !saveable {
             return Err(Failure::at_cdw(StatusCode::FEATURE_NOT_SAVEABLE, 10, 31));
         }
         if id == feature::WRITE_PROTECTION {
@@ -132,6 +133,11 @@ impl Controller {
         }
         let nsids = self.nsids_of(shared, id, command.nsid)?;
         features::check(id, value)?;
+        let access =
+            id == feature::ASYNC_EVENT_CONFIG && value & feature_bits::NAMESPACE_ACCESS != 0;
+        if access && !shared.reports_access() {
+            return Err(Failure::cdw(11, 8));
+        }
         match id {
             feature::NUMBER_OF_QUEUES => return self.set_queues(value).map(Plan::Done),
             feature::TIMESTAMP => return Ok(Plan::Receive(feature::TIMESTAMP_LENGTH)),

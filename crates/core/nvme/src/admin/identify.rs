@@ -2,7 +2,7 @@
 //! set follow NVM Express 2.0, section 5.17.2, because Linux and nvme-cli request them for every
 //! version.
 
-use crate::controller::Controller;
+use crate::controller::{ACCESS_CAPABILITIES, ACCESS_GROUP, ACCESS_TRANSITION, Controller};
 use crate::events::EVENT_REQUESTS;
 use crate::failure::Failure;
 use crate::features::{KEEP_ALIVE_GRANULARITY, NOTICES, POWER_STATES};
@@ -15,11 +15,14 @@ use crate::subsystem::{EXTENDED_MINUTES, Shared};
 use bytes::Bytes;
 use wire::nvme::{
     BROADCAST_NSID, Command, IDENTIFY, IdentifyController, NamespaceDescriptor, ascii, cns,
-    controller_attribute, controller_list, namespace_list, nvm_command, register, sgl_support,
+    controller_attribute, controller_list, feature_bits, namespace_list, nvm_command, register,
+    sgl_support,
 };
 
 /// CMIC bit 1: the subsystem may have several controllers.
 const SEVERAL_CONTROLLERS: u8 = 1 << 1;
+/// CMIC bit 3: asymmetric namespace access is reported.
+const ACCESS_REPORTING: u8 = 1 << 3;
 /// ONCS of all drives.
 const NVM_COMMANDS: u16 = nvm_command::COMPARE
     | nvm_command::DATASET_MANAGEMENT
@@ -79,7 +82,8 @@ impl Controller {
             }
             cns::NAMESPACE | cns::ALLOCATED_NAMESPACE => {
                 let namespace = self.find(shared, command.nsid, cns == cns::NAMESPACE)?;
-                page(namespace, |one| one.identify(&self.settings, shared))
+                let accessible = self.is_accessible(shared);
+                page(namespace, |one| one.identify(&self.settings, shared, accessible))
             }
             cns::INDEPENDENT_NAMESPACE => {
                 let namespace = self.find(shared, command.nsid, true)?;
@@ -141,6 +145,8 @@ impl Controller {
 
     fn identify_controller(&self, shared: &Shared) -> IdentifyController {
         let (drive, settings) = (&shared.drive, &self.settings);
+        let several = shared.reports_access();
+        let groups = u32::from(several);
         IdentifyController {
             vendor: VENDOR,
             subsystem_vendor: VENDOR,
@@ -149,10 +155,10 @@ impl Controller {
             firmware: shared.revision,
             arbitration_burst: 4,
             max_transfer: settings.max_transfer_shift,
-            multi_path: if shared.controllers > 1 { SEVERAL_CONTROLLERS } else { 0 },
+            multi_path: if several { SEVERAL_CONTROLLERS | ACCESS_REPORTING } else { 0 },
             controller_id: self.id,
             version: register::VERSION_1_4,
-            async_events: NOTICES,
+            async_events: NOTICES | if several { feature_bits::NAMESPACE_ACCESS } else { 0 },
             attributes: if shared.saves() { ATTRIBUTES } else { 0 },
             controller_type: 1,
             admin_commands: ALWAYS
@@ -175,6 +181,10 @@ impl Controller {
             self_test_options: 1,
             keep_alive: KEEP_ALIVE_GRANULARITY,
             sanitize: if shared.saves() { SANITIZE_CAPABILITIES } else { 0 },
+            access_transition: if several { ACCESS_TRANSITION } else { 0 },
+            access_capabilities: if several { ACCESS_CAPABILITIES } else { 0 },
+            max_access_group: groups * ACCESS_GROUP,
+            access_groups: groups,
             persistent_log: if shared.saves() { MAX_LOG.div_ceil(64 << 10) as u32 } else { 0 },
             sq_entry_size: 0x66,
             cq_entry_size: 0x44,
@@ -187,6 +197,7 @@ impl Controller {
             // Format 0h.
             copy_formats: 1,
             sgl: SGLS,
+            max_namespaces: if several { drive.max_namespaces } else { 0 },
             subsystem_nqn: subsystem_nqn(drive.uuid),
             power_states: POWER_STATES.len() as u8 - 1,
             power_state: POWER_STATES,

@@ -92,6 +92,9 @@ impl Controller {
             log_page::CHANGED_NAMESPACES => {
                 Ok(namespace_list(self.changed_namespaces.iter().copied()).to_vec())
             }
+            log_page::NAMESPACE_ACCESS if shared.reports_access() => {
+                Ok(self.access_page(shared, command))
+            }
             log_page::RESERVATION if shared.saves() => Ok(self.reservation_log.page()),
             log_page::SANITIZE if shared.saves() => Ok(shared.sanitize_log().encode().to_vec()),
             log_page::PERSISTENT_EVENT if shared.saves() => self.persistent_events(shared, command),

@@ -80,6 +80,7 @@ impl Controller {
             return Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0));
         }
         sanitize::check_admin(shared, command)?;
+        self.check_admin_access(shared, command)?;
         shared.check_admin(self.id, command)?;
         match command.opcode {
             admin::DELETE_SQ => self.delete_sq(shared, key, command),

@@ -1,5 +1,6 @@
 //! Executes commands, from the submission entry to the completion.
 
+use super::fused::SECOND;
 use super::transfer::Transfer;
 use super::{BlockRequest, Controller, block_id};
 use crate::block::{self, Operation};
@@ -36,6 +37,9 @@ pub(super) struct Execution {
     pub waiting: bool,
     /// The other command of a fused operation.
     pub partner: Option<Key>,
+    /// Whether the command is the write of a fused operation whose comparison was successful in an
+    /// earlier process.
+    pub compared: bool,
     result: u32,
 }
 
@@ -54,6 +58,12 @@ impl Execution {
             nvm::COPY => matches!(self.block, Some(Then::Copy { .. })),
             _ => false,
         }
+    }
+
+    /// The command for a saved state. The write of a fused operation stays one after a restore.
+    pub(super) fn fused_again(&self) -> Command {
+        let fuse = if self.compared { SECOND } else { self.command.fuse };
+        Command { fuse, ..self.command }
     }
 
     /// Whether parts of the command have not yet begun.
@@ -345,6 +355,7 @@ impl Controller {
                 // A fused operation already holds its blocks, so it needs no claim.
                 if let Some(beside) = &step.beside
                     && execution.partner.is_none()
+                    && !execution.compared
                     && !shared.claims.take((self.id, key), || beside.blocks())
                 {
                     execution.steps.push_front(step);

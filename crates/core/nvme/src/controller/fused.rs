@@ -150,6 +150,20 @@ impl Controller {
         }
     }
 
+    /// Holds the blocks of a write whose comparison was successful in an earlier process, before any
+    /// command can change the blocks. `number` is the number of the write.
+    pub(super) fn hold_again(&mut self, shared: &mut Shared, number: u64) {
+        let write = self.commands.iter().find(|(_, one)| one.order == number);
+        // The write may have failed at once.
+        let Some((key, command)) = write.map(|(key, one)| (key, one.command)) else { return };
+        let namespace = shared.namespace(self.id, command.nsid);
+        if let Ok(ranges) = namespace.and_then(|namespace| ranges(namespace, &command)) {
+            let (controller, nsid) = (self.id, command.nsid);
+            shared.holds.push(Hold { controller, pair: [key, key], nsid, ranges });
+            self.commands.get_mut(key).expect("looked at above").compared = true;
+        }
+    }
+
     /// Handles the end of one command of a pair: the other command fails too, or the write begins.
     pub(super) fn other_half(
         &mut self,

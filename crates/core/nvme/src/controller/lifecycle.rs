@@ -114,6 +114,7 @@ impl Controller {
         self.doorbells = None;
         self.events = Default::default();
         self.reservation_log = Default::default();
+        self.access.reset();
         self.changed_namespaces.clear();
         for request in self.block_requests.drain(..) {
             self.blocks.remove(block_key(request.id));

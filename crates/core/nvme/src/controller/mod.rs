@@ -5,6 +5,7 @@
 //! execute the command, and `blocks` handles completed block requests. `complete` posts the
 //! completion queue entry and the interrupt. `lifecycle` and `shutdown` implement CC and CSTS.
 
+mod access;
 mod blocks;
 mod complete;
 mod doorbells;
@@ -33,6 +34,9 @@ use crate::queue::Queues;
 use crate::registers::Registers;
 use crate::slots::{Key, Slots};
 use crate::subsystem::Shared;
+pub(crate) use access::AccessLog;
+pub use access::NamespaceAccess;
+pub(crate) use access::{ACCESS_CAPABILITIES, ACCESS_GROUP, ACCESS_TRANSITION};
 use bytes::Bytes;
 use doorbells::DoorbellBuffers;
 use events::EventQueue;
@@ -113,6 +117,8 @@ pub struct Controller {
     pub(crate) error_log: ErrorLog,
     /// Reservation notifications.
     pub(crate) reservation_log: ReservationLog,
+    /// Asymmetric namespace access.
+    pub(crate) access: AccessLog,
     /// The Changed Namespace List.
     pub(crate) changed_namespaces: BTreeSet<u32>,
     /// Log pages of the last telemetry snapshot; empty before the first snapshot.
@@ -130,6 +136,8 @@ pub struct Controller {
     commands: Slots<Execution>,
     /// Number of commands that were accepted.
     accepted: u64,
+    /// Whether a restored command begins.
+    repeats: bool,
     /// Number of commands that were accepted before the last save.
     saved: u64,
     /// Writes of fused operations that begin after the next save, and those that may begin now.
@@ -163,7 +171,7 @@ impl Controller {
     pub(crate) fn new(now: Instant, id: u16, shared: &Shared, settings: Settings) -> Self {
         let mut controller = Self {
             id,
-            endpoint: Endpoint::new(endpoint(&shared.drive, &settings)),
+            endpoint: Endpoint::new(endpoint(&shared.drive, id, &settings)),
             now,
             registers: Registers::new(capabilities(&settings)),
             phase: Phase::Disabled,
@@ -177,6 +185,7 @@ impl Controller {
             events: AsyncEvents::default(),
             error_log: ErrorLog::default(),
             reservation_log: ReservationLog::default(),
+            access: AccessLog::default(),
             changed_namespaces: BTreeSet::new(),
             telemetry: Vec::new(),
             event_context: None,
@@ -185,8 +194,9 @@ impl Controller {
             download: Download::default(),
             keep_alive_due: None,
             commands: Slots::default(),
-            accepted: 0,
+            accepted: shared.first_number(id),
             saved: 0,
+            repeats: false,
             unsaved: Vec::new(),
             recorded: Vec::new(),
             posted: None,

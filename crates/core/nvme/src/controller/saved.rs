@@ -7,7 +7,7 @@
 use super::fused::SECOND;
 use super::lifecycle::Phase;
 use super::shutdown::Shutdown;
-use super::{Controller, WEIGHTED};
+use super::{AccessLog, Controller, WEIGHTED};
 use crate::admin::Clock;
 use crate::events::{AsyncEvents, SavedEvents};
 use crate::features::Features;
@@ -112,6 +112,33 @@ pub(crate) struct SavedController {
     /// Commands to carry out again, in order.
     commands: Vec<SavedCommand>,
     accepted: u64,
+    added: Added,
+}
+
+/// What version 1 of the file `session` did not have. It knew controller 1 only.
+#[derive(Debug, Serialize, Deserialize)]
+struct Added {
+    /// CNTLID.
+    id: u16,
+    access: AccessLog,
+}
+
+impl SavedController {
+    /// The state with these bytes, of this version or of the one before.
+    ///
+    /// # Errors
+    /// If the bytes are not a state.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, ForeignState> {
+        let decoded = match postcard::from_bytes(bytes) {
+            Err(postcard::Error::DeserializeUnexpectedEnd) => {
+                let added = Added { id: 1, access: AccessLog::default() };
+                let whole = postcard::to_extend(&added, bytes.to_vec());
+                postcard::from_bytes(&whole.map_err(|_| ForeignState)?)
+            }
+            decoded => decoded,
+        };
+        decoded.map_err(|_| ForeignState)
+    }
 }
 
 /// A command to carry out again.
@@ -172,6 +199,7 @@ impl Controller {
             answers: self.answers(&lost),
             commands: self.commands_again(&lost),
             accepted: self.accepted,
+            added: Added { id: self.id, access: self.access.clone() },
         }
     }
 
@@ -194,6 +222,11 @@ impl Controller {
     /// Whether something waits for a save.
     pub(crate) fn waits_for_save(&self) -> bool {
         !self.unsaved.is_empty()
+    }
+
+    /// Whether the command that begins is restored.
+    pub(crate) fn repeats(&self) -> bool {
+        self.repeats
     }
 
     /// The number of a command under way.
@@ -225,7 +258,7 @@ impl Controller {
         // The number of a command whose completion is lost does not matter: it changes no records.
         let again = |posted: &&Posted| Some((posted.entry.sq_id, self.accepted, posted.repeats()?));
         let lost = lost.iter().filter_map(again);
-        let under_way = under_way.into_iter().map(|one| (one.sq, one.order, one.command));
+        let under_way = under_way.into_iter().map(|one| (one.sq, one.order, one.fused_again()));
         let all = lost.chain(under_way).filter(|(sq, ..)| self.queues.sq(*sq).is_some());
         all.map(|(sq, number, command)| SavedCommand { sq, number, entry: entry(command) })
             .collect()
@@ -238,6 +271,9 @@ impl Controller {
         now: Instant,
         saved: SavedController,
     ) -> Result<(), ForeignState> {
+        if saved.added.id != self.id {
+            return Err(ForeignState);
+        }
         self.now = now;
         self.endpoint.restore(now, &saved.endpoint)?;
         let [configuration, status, admin_queues, mask] = saved.registers;
@@ -260,11 +296,15 @@ impl Controller {
         }
         self.intx = saved.intx;
         self.events = AsyncEvents::restore(saved.events);
+        self.access = saved.added.access;
         self.changed_namespaces = saved.changed_namespaces;
         shared.hosts.set(self.id, saved.host);
         self.reservation_log = saved.reservation_log;
         self.clock = Clock::restore(now, saved.clock);
-        shared.events.clock = self.clock;
+        // The persistent event log keeps a time that the host of another controller has set.
+        if self.clock.is_set_by_host() || !shared.events.clock.is_set_by_host() {
+            shared.events.clock = self.clock;
+        }
         self.restart_keep_alive();
         if matches!(self.phase, Phase::Ready) {
             shared.goes_on(self.id);
@@ -277,7 +317,11 @@ impl Controller {
         }
         for again in saved.commands {
             self.accepted = again.number;
-            self.take_again(shared, again.sq, command(&again.entry)?).ok_or(ForeignState)?;
+            let command = command(&again.entry)?;
+            self.repeats = true;
+            let taken = self.take_again(shared, again.sq, command);
+            self.repeats = false;
+            taken.ok_or(ForeignState)?;
         }
         self.accepted = saved.accepted;
         if let Some((shadow, event_index)) = saved.doorbells {
@@ -322,15 +366,22 @@ impl Controller {
     /// Carries out a command again. The comparison of a write was successful if it is not repeated.
     fn take_again(&mut self, shared: &mut Shared, sq: u16, mut command: Command) -> Option<()> {
         let queue = self.queues.sq_mut(sq)?;
-        if command.fuse == SECOND && queue.first.is_none() {
+        let compared = command.fuse == SECOND && queue.first.is_none();
+        if compared {
             command.fuse = 0;
         }
         queue.take_again();
         let cq = queue.cq;
         self.queues.cq_mut(cq)?.reserve(1);
         self.count_in_flight(shared, sq, |in_flight| in_flight + 1);
-        match shared.done(self.accepted) {
-            None => self.take_entry(shared, sq, command),
+        let number = self.accepted;
+        match shared.done(self.id, number) {
+            None => {
+                self.take_entry(shared, sq, command);
+                if compared {
+                    self.hold_again(shared, number);
+                }
+            }
             Some(result) => {
                 let (key, _) = self.accept(sq, command);
                 self.resume_with(shared, key, result);

@@ -60,6 +60,7 @@ impl Controller {
         if needs_records(command.opcode) && !shared.saves() {
             return Err(Failure::field(StatusCode::INVALID_OPCODE, 0, 0));
         }
+        self.check_access(shared, command.nsid)?;
         shared.check_io(self.id, command)?;
         match command.opcode {
             nvm::FLUSH => self.flush(shared, command),

@@ -27,8 +27,8 @@ pub use store::{Commit, Contents};
 
 use crate::block;
 use crate::config::{Config, Settings};
-use crate::controller::{ADMIN_COMMANDS, Controller, controller_of};
-use crate::state::{Attachments, RecordError, Records, State};
+use crate::controller::{ADMIN_COMMANDS, Controller, NamespaceAccess, controller_of};
+use crate::state::{Attachments, Done, RecordError, Records, State};
 use std::collections::{BTreeMap, BTreeSet};
 use store::Store;
 use wire::Instant;
@@ -50,6 +50,8 @@ pub struct Subsystem {
     settings: Settings,
     /// Controllers in the order of CNTLID. The first has CNTLID 1.
     controllers: Vec<Controller>,
+    /// Whether functions have a label capability.
+    labelled: bool,
     /// Whether the node shuts down.
     stopping: bool,
     /// Room that the last saved state needed.
@@ -96,8 +98,14 @@ impl Subsystem {
     fn start(now: Instant, state: State, settings: Settings, store: Option<Store>) -> Self {
         settings.check();
         let shared = Shared::new(now, state, &settings, store);
-        let mut subsystem =
-            Self { shared, settings, controllers: Vec::new(), stopping: false, saved_bytes: 0 };
+        let mut subsystem = Self {
+            shared,
+            settings,
+            controllers: Vec::new(),
+            labelled: false,
+            stopping: false,
+            saved_bytes: 0,
+        };
         subsystem.add_controller(now);
         subsystem
     }
@@ -112,7 +120,11 @@ impl Subsystem {
         assert!(id < 0xfff0, "a subsystem has 65519 controllers at most");
         let id = id as u16;
         self.shared.add_controller(now, id);
-        self.controllers.push(Controller::new(now, id, &self.shared, self.settings.clone()));
+        let mut controller = Controller::new(now, id, &self.shared, self.settings.clone());
+        if self.labelled {
+            controller = controller.with_label(self.shared.label());
+        }
+        self.controllers.push(controller);
         id
     }
 
@@ -120,10 +132,16 @@ impl Subsystem {
     /// Call this before any other method.
     #[must_use]
     pub fn with_label(mut self) -> Self {
+        self.labelled = true;
         let label = self.shared.label();
         self.controllers =
             self.controllers.into_iter().map(|one| one.with_label(label.clone())).collect();
         self
+    }
+
+    /// Number of controllers. CNTLIDs count from 1.
+    pub fn controllers(&self) -> u16 {
+        self.shared.controllers
     }
 
     /// The port of the controller with this CNTLID.
@@ -186,8 +204,8 @@ impl Subsystem {
         if once.is_some_and(|(controller, number)| !controller.is_saved(number)) {
             return None;
         }
-        let number = once.map(|(_, number)| number);
-        self.shared.next_commit(number)
+        let command = once.map(|(controller, number)| Done::command(controller.id, number));
+        self.shared.next_commit(command)
     }
 
     /// The command whose change is stored next and must not be repeated: its controller and number;
@@ -210,6 +228,12 @@ impl Subsystem {
         }
         let after = self.shared.attachments();
         let mut changed = changed_namespaces(&before, &after);
+        // Namespaces may be attached to controllers that the subsystem does not have now.
+        for controller in &mut self.controllers {
+            if changed.contains_key(&controller.id) {
+                controller.access.changed();
+            }
+        }
         if let Change::Namespaces { command: Some((own, _)), change } = &change
             && let NamespaceChange::Format { nsids, .. } = change
             && result.is_ok()
@@ -268,6 +292,18 @@ impl Subsystem {
             let before = shared.health.set_temperature(now, kelvin);
             shared.log_temperature(now, before, kelvin);
         });
+    }
+
+    /// Sets how the host of the controller with this CNTLID can access the namespaces: initially
+    /// [`NamespaceAccess::Optimized`]. Resets and saved states keep the value, a power cycle does
+    /// not. Commands under way continue. While the subsystem has one controller, the value has no
+    /// effect.
+    ///
+    /// # Panics
+    /// If there is no such controller.
+    pub fn set_access(&mut self, now: Instant, controller: u16, access: NamespaceAccess) {
+        let controller = &mut self.controllers[usize::from(controller) - 1];
+        controller.set_access(&mut self.shared, now, access);
     }
 
     /// Sets whether the media of a namespace are read-only. Ignores a namespace that was deleted.

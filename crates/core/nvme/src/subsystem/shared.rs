@@ -141,6 +141,11 @@ impl Shared {
         }
     }
 
+    /// Whether controllers report asymmetric namespace access.
+    pub(crate) fn reports_access(&self) -> bool {
+        self.controllers > 1
+    }
+
     /// The label of the drive.
     pub(crate) fn label(&self) -> Label {
         Label { serial: self.drive.serial.clone(), capacity: self.allocated() }

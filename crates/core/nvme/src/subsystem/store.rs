@@ -322,14 +322,20 @@ impl Shared {
     }
 
     /// Dword 0 of the completion of a command that is not carried out again.
-    pub(crate) fn done(&self, number: u64) -> Option<u32> {
+    pub(crate) fn done(&self, controller: u16, number: u64) -> Option<u32> {
         let power_cycle = self.health.history().power_cycles;
-        self.store.as_ref()?.done.result(power_cycle, number)
+        self.store.as_ref()?.done.result(power_cycle, Done::command(controller, number))
     }
 
-    /// The next change to store. `number` is the number of its command, which is recorded with the
-    /// change if the command must not be carried out again.
-    pub(crate) fn next_commit(&mut self, number: Option<u64>) -> Option<Commit> {
+    /// The number of the first command of a controller that is not restored.
+    pub(crate) fn first_number(&self, controller: u16) -> u64 {
+        let power_cycle = self.health.history().power_cycles;
+        self.store.as_ref().map_or(0, |store| store.done.next_number(power_cycle, controller))
+    }
+
+    /// The next change to store. `command` is its command as in [`Done::commands`], which is
+    /// recorded with the change if the command must not be carried out again.
+    pub(crate) fn next_commit(&mut self, command: Option<u64>) -> Option<Commit> {
         let power_cycle = self.health.history().power_cycles;
         let store = self.store.as_mut().filter(|store| store.in_flight.is_none())?;
         let change = store.queue.pop_front()?;
@@ -342,8 +348,8 @@ impl Shared {
         }
         let (create, remove) = self.contents_of(&change);
         let store = self.store.as_mut()?;
-        if let Some(number) = number {
-            store.done_next = store.done.with(power_cycle, (number, change.result()));
+        if let Some(command) = command {
+            store.done_next = store.done.with(power_cycle, (command, change.result()));
             let (key, bytes) = done_record(&store.done_next);
             changes.push((key, Some(bytes)));
         }

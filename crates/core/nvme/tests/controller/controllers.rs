@@ -1,8 +1,10 @@
 //! Two controllers of one subsystem.
 
 use super::*;
+use bytes::Bytes;
 use nvme::state::{RecordError, Records};
 use nvme::{NamespaceError, Subsystem};
+use pcie::endpoint::Unsent;
 use wire::Instant;
 use wire::nvme::{
     ErrorLogEntry, IDENTIFY, IdentifyController, IdentifyNamespace, cns, controller_list, log_page,
@@ -40,6 +42,13 @@ impl Two {
         }
     }
 
+    /// As [`new`](Self::new), with a drive that is saved.
+    pub(super) fn kept() -> Self {
+        let mut two = Self::new();
+        two.at(0).testbed.subsystem.keep();
+        two
+    }
+
     /// Starts the drive again from its records, after a loss of power or the end of its process.
     pub(super) fn restart(&mut self, open: Open) {
         let testbed = &mut self.at(0).testbed;
@@ -48,6 +57,30 @@ impl Two {
         testbed.subsystem = open(now, config().settings, &records).expect("what it has written");
         testbed.subsystem.add_controller(now);
         self.start();
+    }
+
+    /// Saves the state of a host's controller.
+    pub(super) fn save(&mut self, number: usize) -> Bytes {
+        let id = number as u16 + 1;
+        self.at(number).testbed.subsystem.save(id, &Unsent::default())
+    }
+
+    /// Ends the drive's process. The next process restores these states, by index of the host and in
+    /// this order.
+    pub(super) fn kill(&mut self, states: &[(usize, &Bytes)]) {
+        (0..2).for_each(|number| self.at(number).testbed.reads.clear());
+        let testbed = &mut self.at(0).testbed;
+        testbed.blocks.clear();
+        testbed.store.commits.clear();
+        let now = testbed.now;
+        let next = Subsystem::reopen(now, config().settings, &testbed.store.records);
+        testbed.subsystem = next.expect("what the drive has written");
+        testbed.subsystem.add_controller(now);
+        testbed.subsystem.keep();
+        for (number, state) in states {
+            let restored = testbed.subsystem.restore(now, *number as u16 + 1, state);
+            restored.expect("what the drive has saved");
+        }
     }
 
     pub(super) fn at(&mut self, number: usize) -> &mut Host {
@@ -65,8 +98,8 @@ fn each_has_its_own_number_and_they_share_the_rest() {
     let mut two = Two::new();
     let [one, other] = [0, 1].map(|number| two.at(number).controller_data());
     assert_eq!((one.controller_id, other.controller_id), (1, 2));
-    // CMIC: the subsystem may have two or more controllers (figure 247).
-    assert_eq!((one.multi_path, other.multi_path), (2, 2));
+    // CMIC: the subsystem may have two or more controllers, and reports access (figure 247).
+    assert_eq!((one.multi_path, other.multi_path), (0b1010, 0b1010));
     assert_eq!(IdentifyController { controller_id: 1, ..other }, one);
     for number in 0..2 {
         assert_eq!(two.at(number).identify(cns::CONTROLLERS, 0), controller_list([1, 2]));

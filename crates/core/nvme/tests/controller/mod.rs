@@ -1,5 +1,6 @@
 //! Tests of the controller on a testbed, one module per group of commands.
 
+mod access;
 mod admin_queues;
 mod arbitration;
 mod async_events;
@@ -26,6 +27,7 @@ mod persistent_events;
 mod protection;
 mod records;
 mod reservations;
+mod restarts;
 mod sanitize;
 mod security;
 mod self_test;

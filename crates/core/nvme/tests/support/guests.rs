@@ -14,6 +14,9 @@ const BUFFERS: &str = "a_guest_keeps_the_doorbells";
 /// A drive that is killed and moved (`drive.sh`).
 const MOVED: &str = "a_drive_is_killed_and_moved";
 
+/// Two guests with a controller each, and nvme-cli (`subsystem.sh`, `reservation.sh`).
+const SHARED: &str = "two_guests_share_a_namespace_by_reservations";
+
 /// Tests by opcode.
 pub const ADMIN: Proofs = &[
     (0x00, &[MANAGED]),
@@ -30,7 +33,7 @@ pub const ADMIN: Proofs = &[
     (0x10, &[MANAGED]),
     (0x11, &[MANAGED]),
     (0x14, &[MANAGED]),
-    (0x15, &[MANAGED]),
+    (0x15, &[MANAGED, SHARED]),
     (0x18, &[MANAGED]),
     (0x7c, &[BUFFERS]),
     (0x80, &[MANAGED, PROTECTION]),
@@ -49,6 +52,10 @@ pub const IO: Proofs = &[
     (0x08, &[MANAGED, TOOLS]),
     (0x09, &[TOOLS]),
     (0x0c, &[MANAGED, PROTECTION]),
+    (0x0d, &[SHARED]),
+    (0x0e, &[SHARED]),
+    (0x11, &[SHARED]),
+    (0x15, &[SHARED]),
     (0x19, &[MANAGED]),
 ];
 
@@ -80,5 +87,6 @@ pub const LOG_PAGES: Proofs = &[
     (0x06, &[MANAGED]),
     (0x07, &[MANAGED]),
     (0x0d, &[BUFFERS]),
+    (0x80, &[SHARED]),
     (0x81, &[MANAGED]),
 ];

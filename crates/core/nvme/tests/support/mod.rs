@@ -16,8 +16,8 @@ const HEAD: &str = "# NVMe support
 
 Each command, feature and log page of NVM Express 1.4, and of 2.0 where Linux uses it: supported, \
 or refused with which status, and the tests of it. [nvme.md](nvme.md) describes the behaviour. \
-Drives with records are those in folders (`--drive`). The tested drives have `--doorbell-buffer`; \
-without it Doorbell Buffer Config is refused.
+Drives with records are those in folders (`--drive`). The tested drives have `--doorbell-buffer` and \
+two controllers; without them Doorbell Buffer Config and Asymmetric Namespace Access are refused.
 
 A test compares this page with the answers of a drive. To regenerate the page:
 
@@ -33,7 +33,8 @@ fio and others) in `crates/farlane/tests/stock_guest`.
 fn host(records: bool) -> Host {
     let mut config = Config::new("SUPPORT", vec![NamespaceConfig::new(64)]);
     config.settings.doorbell_buffer = true;
-    let testbed = if records { Testbed::with_records(&config) } else { Testbed::new(config) };
+    let mut testbed = if records { Testbed::with_records(&config) } else { Testbed::new(config) };
+    testbed.subsystem.add_controller(testbed.now);
     Host::started(testbed)
 }
 

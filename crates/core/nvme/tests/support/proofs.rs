@@ -215,7 +215,14 @@ pub const FEATURES: Proofs = &[
     (0x08, &["coalescing_ends_by_time_or_by_count"]),
     (0x09, &["coalescing_ends_by_time_or_by_count"]),
     (0x0a, &["set_features_are_read_back_until_reset"]),
-    (0x0b, &["temperatures_cross_thresholds", "a_host_is_told_which_namespaces_have_changed"]),
+    (
+        0x0b,
+        &[
+            "temperatures_cross_thresholds",
+            "a_host_is_told_which_namespaces_have_changed",
+            "notices_of_access_are_masked_by_default",
+        ],
+    ),
     (0x0e, &["the_timestamp_counts_milliseconds_from_what_a_host_sets"]),
     (0x0f, &["a_keep_alive_timer_expires_only_where_the_drive_is_run_so"]),
     (0x16, &["host_behavior_has_one_bit"]),
@@ -249,6 +256,15 @@ pub const LOG_PAGES: Proofs = &[
     ),
     (0x07, &["telemetry_is_a_snapshot_that_a_host_takes"]),
     (0x08, &["telemetry_is_a_snapshot_that_a_host_takes"]),
+    (
+        0x0c,
+        &[
+            "access_log_lists_attached_namespaces",
+            "change_of_access_is_counted_and_announced",
+            "notices_of_access_are_masked_by_default",
+            "resets_and_saved_states_keep_access",
+        ],
+    ),
     (
         0x0d,
         &[

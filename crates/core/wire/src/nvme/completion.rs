@@ -80,6 +80,10 @@ impl AsyncEvent {
     pub const FIRMWARE_ACTIVATION: Self =
         Self { kind: AsyncEventKind::Notice, information: 1, log_page: 3 };
 
+    /// The access to namespaces through this controller has changed (figure 149).
+    pub const NAMESPACE_ACCESS_CHANGED: Self =
+        Self { kind: AsyncEventKind::Notice, information: 3, log_page: 0x0c };
+
     const fn error(information: u8) -> Self {
         Self { kind: AsyncEventKind::Error, information, log_page: 1 }
     }

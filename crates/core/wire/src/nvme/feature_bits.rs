@@ -5,3 +5,5 @@
 pub const FIRMWARE_ACTIVATION: u32 = 1 << 9;
 /// Telemetry log notices. LPA bit 3 of Identify Controller announces the support.
 pub const TELEMETRY: u32 = 1 << 10;
+/// Asymmetric namespace access change notices.
+pub const NAMESPACE_ACCESS: u32 = 1 << 11;

@@ -42,7 +42,8 @@ layout! {
         arbitration_burst: u8 = 72,
         /// IEEE OUI.
         ieee: [u8; 3] = 73,
-        /// CMIC, multi-path: bit 1, the subsystem may have several controllers.
+        /// CMIC, multi-path: bit 1, the subsystem may have several controllers; bit 3, asymmetric
+        /// namespace access is reported.
         multi_path: u8 = 76,
         /// MDTS, largest transfer: 2^MDTS times the smallest memory page; 0 for no limit.
         max_transfer: u8 = 77,
@@ -98,6 +99,16 @@ layout! {
         /// SANICAP: bit 0, crypto erase; bit 1, block erase; bit 2, overwrite; bits 31:30, whether
         /// an operation without deallocation modifies the media when it ends (01b: no).
         sanitize: u32 = 328,
+        /// ANATT, longest time of a change of access to a group, in seconds.
+        access_transition: u8 = 342,
+        /// ANACAP: bits 4:0, Optimized, Non-Optimized, Inaccessible, Persistent Loss and Change are
+        /// reported; bit 6, the group of an attached namespace does not change; bit 7, hosts choose
+        /// the group of a namespace to create.
+        access_capabilities: u8 = 343,
+        /// ANAGRPMAX, the largest ANA group identifier; 0 without reports of access.
+        max_access_group: u32 = 344,
+        /// NANAGRPID, number of ANA groups.
+        access_groups: u32 = 348,
         /// PELS, largest size of the Persistent Event log in units of 64 KiB.
         persistent_log: u32 = 352,
         /// SQES: smallest submission entry in 3:0, largest in 7:4, as powers of two.
@@ -127,6 +138,9 @@ layout! {
         copy_formats: u16 = 534,
         /// SGLS: see [`sgl_support`].
         sgl: u32 = 536,
+        /// MNAN, the maximum number of namespaces, at most NN; 0 for NN. With reports of access, not
+        /// 0.
+        max_namespaces: u32 = 540,
         /// SUBNQN, subsystem NQN: UTF-8, ended by a zero.
         subsystem_nqn: [u8; 256] = 768,
         /// PSD0 to PSD2, the power state descriptors.

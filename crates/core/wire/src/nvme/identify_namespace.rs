@@ -144,6 +144,8 @@ layout! {
         sharing: u8 = 1,
         /// RESCAP, as in [`IdentifyNamespace`].
         reservations: u8 = 2,
+        /// ANAGRPID, as in [`IdentifyNamespace`].
+        access_group: u32 = 4,
         /// NSATTR, as in [`IdentifyNamespace`].
         attributes: u8 = 8,
         /// NSTAT: bit 0, ready.

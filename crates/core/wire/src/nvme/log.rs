@@ -20,6 +20,8 @@ pub mod log_page {
     pub const TELEMETRY_HOST: u8 = 0x07;
     /// Telemetry Controller-Initiated.
     pub const TELEMETRY_CONTROLLER: u8 = 0x08;
+    /// Asymmetric Namespace Access.
+    pub const NAMESPACE_ACCESS: u8 = 0x0c;
     /// Persistent Event Log.
     pub const PERSISTENT_EVENT: u8 = 0x0d;
     /// Reservation Notification.

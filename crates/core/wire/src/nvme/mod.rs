@@ -4,6 +4,7 @@
 //! Everything is little-endian. Values here are decoded from and encoded to
 //! exactly the bytes of the specification; figure numbers are from revision 1.4.
 
+mod access;
 mod command;
 mod completion;
 mod error_log;
@@ -27,6 +28,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 
+pub use access::{AccessGroup, AccessLogHeader, AccessState};
 pub use command::{Command, CopyRange, DsmRange};
 pub use completion::{AsyncEvent, AsyncEventKind, Completion};
 pub use error_log::ErrorLogEntry;

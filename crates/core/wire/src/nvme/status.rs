@@ -163,6 +163,14 @@ codes! {
     REFERENCE_TAG_CHECK_ERROR = 0x284;
     /// The data of Compare differ from the data on the media.
     COMPARE_FAILURE = 0x285;
+
+    // Path related status, section 4.6.1.2.4.
+    /// The namespace is not accessible through this controller, and never will be again.
+    ASYMMETRIC_ACCESS_PERSISTENT_LOSS = 0x301;
+    /// The namespace is not accessible through this controller now.
+    ASYMMETRIC_ACCESS_INACCESSIBLE = 0x302;
+    /// The access to the namespace through this controller is changing.
+    ASYMMETRIC_ACCESS_TRANSITION = 0x303;
 }
 
 impl StatusCode {

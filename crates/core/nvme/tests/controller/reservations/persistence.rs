@@ -153,8 +153,8 @@ fn stored_registration_is_not_repeated() {
     host.start();
     identify(&mut host, &HOSTS[0]).expect_success();
     begin_reserve(&mut host, register(0), [0, KEYS[0]]);
-    assert!(host.testbed.store.commits.is_empty() && host.testbed.subsystem.waits_for_save());
-    let saved = host.testbed.subsystem.save(&Unsent::default());
+    assert!(host.testbed.store.commits.is_empty() && host.testbed.subsystem.waits_for_save(1));
+    let saved = host.testbed.subsystem.save(1, &Unsent::default());
     host.testbed.take_tlps(pcie::Ready::ALL);
     assert!(host.testbed.serve_store());
     let state = State::decode(&host.testbed.store.records).unwrap();
@@ -163,7 +163,7 @@ fn stored_registration_is_not_repeated() {
     let records = &host.testbed.store.records;
     let mut again = Subsystem::reopen(now, config.settings.clone(), records).unwrap();
     again.keep();
-    again.restore(now, &saved).unwrap();
+    again.restore(now, 1, &saved).unwrap();
     host.testbed.subsystem = again;
     host.testbed.settle();
     let done = host.reap(1);
@@ -172,4 +172,31 @@ fn stored_registration_is_not_repeated() {
     // The Host Identifier is part of the saved state.
     let status = status(&mut host);
     assert_eq!((status.generation, status.controllers), (1, 1), "one registration, once");
+}
+
+/// The two commands have the same number, each in its controller. Only the first one is stored.
+#[test]
+fn stored_registration_of_another_controller_is_not_mistaken() {
+    let mut two = Two::kept();
+    identify_both(&mut two);
+    for (number, key) in KEYS.into_iter().enumerate() {
+        begin_reserve(two.at(number), register(0), [0, key]);
+    }
+    let states = [two.save(0), two.save(1)];
+    let testbed = &mut two.at(0).testbed;
+    testbed.take_tlps(pcie::Ready::ALL);
+    assert!(testbed.serve_store());
+    two.kill(&[(0, &states[0]), (1, &states[1])]);
+    for number in 0..2 {
+        let testbed = &mut two.at(number).testbed;
+        testbed.settle();
+        assert_eq!([1, 2].map(|id| testbed.subsystem.waits_for_save(id)), [false, number == 1]);
+        two.save(number);
+        two.at(number).testbed.settle();
+        let done = two.at(number).reap(1);
+        assert_eq!(done.len(), 1, "host {number}");
+        done[0].expect_success();
+    }
+    let status = status(two.at(0));
+    assert_eq!((status.generation, status.controllers), (2, 2));
 }

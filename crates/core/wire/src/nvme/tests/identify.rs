@@ -37,6 +37,10 @@ fn identify_controller() {
         total_capacity: 0x1000,
         unallocated_capacity: 0x2000,
         sanitize: 0x4000_0006,
+        access_transition: 0x0a,
+        access_capabilities: 0x47,
+        max_access_group: 0x0201,
+        access_groups: 0x0403,
         persistent_log: 0x0102,
         sq_entry_size: 0x66,
         cq_entry_size: 0x44,
@@ -51,6 +55,7 @@ fn identify_controller() {
         atomic_compare_and_write: 0x0304,
         copy_formats: 1,
         sgl: 0x99,
+        max_namespaces: 0x0506,
         subsystem_nqn: nqn,
         self_test_minutes: 0x0102,
         self_test_options: 1,
@@ -86,12 +91,13 @@ fn identify_controller() {
             (281, &[0x10]),
             (297, &[0x20]),
             (328, &[6, 0, 0, 0x40]),
+            (342, &[0x0a, 0x47, 1, 2, 0, 0, 3, 4]),
             (352, &[2, 1]),
             (512, &[0x66, 0x44, 0x80, 0, 2, 0, 0, 0, 0x1c, 0, 1]),
             (525, &[7, 9, 0, 8]),
             (531, &[1]),
             (532, &[4, 3, 1]),
-            (536, &[0x99]),
+            (536, &[0x99, 0, 0, 0, 6, 5]),
             (768, b"nqn"),
             (316, &[2, 1, 1, 0xff, 10]),
             (2048, &[0xc4, 0x09, 0, 0, 16, 0, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4]),
@@ -158,8 +164,14 @@ fn identify_namespace() {
 
 #[test]
 fn identify_independent_namespace() {
-    let identify = IndependentNamespace { sharing: 1, reservations: 4, attributes: 2, status: 3 };
-    let bytes = golden(&[(1, &[1, 4]), (8, &[2]), (14, &[3])]);
+    let identify = IndependentNamespace {
+        sharing: 1,
+        reservations: 4,
+        access_group: 5,
+        attributes: 2,
+        status: 3,
+    };
+    let bytes = golden(&[(1, &[1, 4, 0, 5]), (8, &[2]), (14, &[3])]);
     there_and_back!(IndependentNamespace, identify, bytes);
 }
 

@@ -128,3 +128,14 @@ fn the_telemetry_header() {
         golden(&[(0, &[7, 0, 0, 0, 0, 1, 2, 3, 2, 1, 4, 0, 5, 0]), (382, &[1, 6]), (511, &[9])])
     );
 }
+
+#[test]
+fn the_access_log() {
+    let header = AccessLogHeader { change_count: 0x0102, groups: 3 };
+    there_and_back!(AccessLogHeader, header, golden(&[(0, &[2, 1]), (8, &[3])]));
+    let state = AccessState::Change as u8;
+    let group = AccessGroup { group: 1, namespaces: 2, change_count: 0x0103, state };
+    let bytes = golden(&[(0, &[1, 0, 0, 0, 2, 0, 0, 0, 3, 1]), (16, &[0x0f])]);
+    there_and_back!(AccessGroup, group, bytes);
+    assert_eq!(AsyncEvent::NAMESPACE_ACCESS_CHANGED.bits(), 0x0c_0302);
+}
