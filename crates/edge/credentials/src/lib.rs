@@ -22,6 +22,6 @@ mod watch;
 
 pub use fingerprint::Fingerprint;
 pub use key::{KeyError, NodeKey};
-pub use peers::{Identity, Peers, PeersError, Refusal};
+pub use peers::{Identity, Peers, PeersError, Refusal, host_identifier};
 pub use tls::{Cipher, Handshake};
 pub use watch::{Credentials, Watch};

@@ -237,8 +237,15 @@ impl Peers {
     }
 }
 
+/// The Host Identifier that a drive has for the host of this name in the file of peers: the first
+/// 16 bytes of SHA-256 of the name. Keys with the same name are the same host.
+pub fn host_identifier(name: &str) -> [u8; 16] {
+    let digest = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
+    *digest.as_ref().first_chunk().expect("it has 32 bytes")
+}
+
 impl Line {
-    /// Parses `NAME KEY RIGHTS [groups=LIST] [not-before=TIME] [not-after=TIME]`.
+    /// Parses `NAME KEY RIGHTS [groups=LIST] [controllers=LIST] [not-before=TIME] [not-after=TIME]`.
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         let mut words = text.split_whitespace();
         let mut next = |what: &str| words.next().ok_or_else(|| format!("expected {what}"));
@@ -271,12 +278,18 @@ impl Line {
                 Some(("not-before", time)) => not_before = parse_time(time)?,
                 Some(("not-after", time)) => not_after = parse_time(time)?,
                 Some(("groups", list)) if rights.attach != Groups::None => {
-                    rights.attach = Groups::Listed(parse_groups(list)?);
+                    rights.attach = Groups::Listed(parse_list("group", list)?);
                 }
-                Some(("groups", _)) => return Err("'groups' applies only to the right use".into()),
+                Some(("controllers", list)) if rights.attach != Groups::None => {
+                    rights.controllers = Some(parse_list("controller", list)?);
+                }
+                Some((option @ ("groups" | "controllers"), _)) => {
+                    return Err(format!("'{option}' applies only to the right use"));
+                }
                 _ => {
                     return Err(format!(
-                        "unknown option '{option}': expected groups=, not-before= or not-after="
+                        "unknown option '{option}': expected groups=, controllers=, not-before= \
+                         or not-after="
                     ));
                 }
             }
@@ -362,12 +375,12 @@ fn roots(path: &Path) -> io::Result<RootCertStore> {
     }
 }
 
-fn parse_groups(text: &str) -> Result<Vec<u16>, String> {
-    let group = |text: &str| {
-        let invalid = |_| format!("invalid group '{text}': expected 0 to 65535");
+fn parse_list(what: &str, text: &str) -> Result<Vec<u16>, String> {
+    let number = |text: &str| {
+        let invalid = |_| format!("invalid {what} '{text}': expected 0 to 65535");
         text.parse().map_err(invalid)
     };
-    text.split(',').map(group).collect()
+    text.split(',').map(number).collect()
 }
 
 /// Seconds since 1970, of a date (its start in UTC) or a time by RFC 3339.

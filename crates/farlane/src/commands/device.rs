@@ -5,23 +5,24 @@ use crate::fault_args::DriveFaultArgs;
 use crate::key_args::follow;
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listeners, listening_on, print_report};
-use crate::output::warning;
+use crate::output::{warning, wrong_usage};
 use crate::sandbox_args::{SandboxArgs, add_backing, add_drive, needs_of};
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use clap::{ArgGroup, value_parser};
 use live::attached::{QUEUES, drive_settings};
-use live::device::DeviceEvent;
-use live::net::ReservedAddress;
+use live::device::{DeviceEvent, serve};
+use live::net::{Address, ReservedAddress};
 use live::{Clock, DeviceNode, NvmeDrive};
 use nvme::MAX_QUEUES;
+use std::io;
 use std::path::PathBuf;
 use switch::push_store::CAPACITY;
 use switch::tunnel::Settings;
 use wire::frame::{MoveStatus, Moved, Role};
 use wire::trace::NodeRole;
 
-/// Serve an NVMe drive to one host
+/// Serve an NVMe drive to hosts, one for each of its controllers
 #[derive(clap::Args, Debug)]
 #[command(group = ArgGroup::new("storage").required(true).multiple(true))]
 #[command(after_help = "Examples:\n  \
@@ -38,9 +39,9 @@ use wire::trace::NodeRole;
     second Ctrl-C ends it at once. The node prints counters of errors and traffic at\n\
     the end and on SIGUSR1. SIGUSR2 stops a trace; the next one continues it.")]
 pub struct Args {
-    /// One or two addresses to listen on: HOST[:PORT] or raw:INTERFACE (raw Ethernet), with a comma
-    /// between two. The default port is 61420; port 0 takes any free port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_delimiter = ',')]
+    /// One or two addresses to listen on: HOST[:PORT] or raw:INTERFACE, with a comma between two. The
+    /// default port is 61420; 0 takes any free one. Repeat for each further controller
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     listen: Vec<String>,
     /// Namespace: ram=SIZE[,block=512|4096][,ro] or
     /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro][,use-existing-data][,aio=io_uring|threads][,cache.direct=on|off].
@@ -91,8 +92,18 @@ pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let addresses = listening_on(&args.listen, args.node.keys.protection())?;
-    let options = args.node.settings_for(&addresses)?;
+    let protection = args.node.keys.protection();
+    let resolve = |texts: &String| {
+        let texts: Vec<_> = texts.split(',').map(str::to_owned).collect();
+        listening_on(&texts, protection)
+    };
+    // For each controller.
+    let addresses: Vec<_> = args.listen.iter().map(resolve).collect::<Result<_, _>>()?;
+    let several = addresses.len() > 1;
+    if several && args.trace.target().file().is_some() {
+        return wrong_usage("--trace records one controller: expected one --listen");
+    }
+    let options = args.node.settings_for(addresses.iter().flatten())?;
     let stop = stop_on_signals()?;
     let mps = usize::from(options.max_payload);
     let settings = nvme::Settings {
@@ -101,53 +112,80 @@ pub fn run(args: &Args) -> Outcome {
     };
     let backing = |one: &Namespace| one.backing(args.use_existing_data);
     let namespaces: Vec<_> = args.namespaces.iter().map(backing).collect();
-    let reserve = |address| ReservedAddress::new(address, options.links()?);
-    let reserved = addresses.iter().map(reserve).collect::<Result<_, _>>()?;
-    let mut needs = needs_of(&options, &args.trace, &addresses);
+    let reserve = |address: &Address| ReservedAddress::new(address, options.links()?);
+    let reserve = |own: &Vec<_>| own.iter().map(reserve).collect::<Result<Vec<_>, _>>();
+    let reserved: Vec<_> = addresses.iter().map(reserve).collect::<Result<_, _>>()?;
+    let mut needs = needs_of(&options, &args.trace, addresses.iter().flatten());
     namespaces.iter().for_each(|one| add_backing(&mut needs, one));
     args.drive.iter().for_each(|folder| add_drive(&mut needs, folder));
     // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
     let _watch = follow(options.credentials.as_ref(), &stop);
     let serial = args.serial.as_deref();
-    let (drive, session) = match &args.drive {
+    let controllers = addresses.len() as u16;
+    let (drive, sessions) = match &args.drive {
         Some(folder) => {
-            let opened = NvmeDrive::open(folder, settings, |text| warning(text))?;
-            (opened.drive, Some((opened.session, opened.goes_on)))
+            let opened = NvmeDrive::open(folder, settings, controllers, |text| warning(text))?;
+            (opened.drive, opened.sessions)
         }
         None => {
-            let place = addresses[0].to_string();
-            (NvmeDrive::over(&namespaces, serial, &place, settings)?, None)
+            let place = addresses[0][0].to_string();
+            (NvmeDrive::over(&namespaces, serial, &place, settings, controllers)?, Vec::new())
         }
     };
-    let (listener, further) = listeners(reserved)?;
     let tunnel = Settings { push: CAPACITY, ..options.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let [of_drive, of_node] = args.faults.split();
     let drive = drive.traced(tracer.clone()).with_faults(of_drive);
-    let node = DeviceNode::new(clock, options.poller()?, listener, tunnel, drive)?;
-    let mut node = (further.into_iter().try_fold(node, DeviceNode::listening_with)?)
-        .with(|node| node.in_group(args.group).with_rate_limit(options.limit()))
-        .with_faults(of_node);
-    if let Some((session, goes_on)) = session {
+    let limit = options.limit().map(|rate| rate.shared_by(addresses.len() as u64));
+    let mut sessions = sessions.into_iter();
+    let start = |(drive, reserved): (NvmeDrive, Vec<ReservedAddress>)| {
+        let (listener, further) = listeners(reserved)?;
+        let node = DeviceNode::new(clock, options.poller()?, listener, tunnel, drive)?;
+        let node = further.into_iter().try_fold(node, DeviceNode::listening_with)?;
+        let node = node.with(|node| node.in_group(args.group).with_rate_limit(limit));
+        let node = node.with_faults(of_node.clone());
+        let Some((session, goes_on)) = sessions.next() else { return Ok(node) };
         if goes_on.is_some() {
             eprintln!("goes on for the host of a process that was killed");
         }
-        node = node.with_session(session, goes_on)?;
-    }
+        node.with_session(session, goes_on)
+    };
+    let mut nodes = drive.controllers().zip(reserved).map(start).collect::<io::Result<Vec<_>>>()?;
     eprintln!("sandbox: {restrictions}");
-    eprintln!("listening on {}", node.addresses()?);
+    for (number, node) in nodes.iter().enumerate() {
+        eprintln!("{}listening on {}", controller(several, number), node.addresses()?);
+    }
     let control = || {
         args.trace.switch(&tracer, &stop);
         stop.request()
     };
-    let ran = node.run(stop.fd(), control, print_event);
+    let print = |number, event| {
+        let name = controller(several, number);
+        match event {
+            DeviceEvent::Report(report) if several => {
+                let named = |(what, counters)| (format!("{name}{what}"), counters);
+                print_report(&report.into_iter().map(named).collect());
+            }
+            event => {
+                eprint!("{name}");
+                print_event(event);
+            }
+        }
+    };
+    let ran = serve(&mut nodes, stop.fd(), control, print);
     let traced = args.trace.close(&tracer);
-    print_report(&node.report());
+    let reports = nodes.iter().map(|node| DeviceEvent::Report(node.report()));
+    reports.enumerate().for_each(|(number, report)| print(number, report));
     ran.map_err(Failure::from)?;
     eprintln!("all data are on the media");
     traced
+}
+
+/// The name of a controller in front of a line, if there are several.
+fn controller(several: bool, number: usize) -> String {
+    if several { format!("controller {}: ", number + 1) } else { String::new() }
 }
 
 /// Prints an event on stderr.

@@ -2,6 +2,7 @@
 
 mod bench;
 mod campaign;
+mod controllers;
 mod demo;
 mod disks;
 pub mod drive;

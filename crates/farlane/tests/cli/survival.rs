@@ -48,7 +48,7 @@ fn verified(
 
 /// Waits for the load, which had neither an outage nor wrong data; returns the results.
 #[track_caller]
-fn undisturbed(load: &mut Process) -> Value {
+pub fn undisturbed(load: &mut Process) -> Value {
     assert!(load.wait().success(), "{}", load.stderr.text());
     let result = parsed(&load.stdout.text());
     let section = &result["sections"][0];

@@ -17,6 +17,7 @@ mod reference;
 mod remote;
 mod restarted;
 mod script;
+mod subsystem;
 mod trace;
 mod traced;
 mod workload;

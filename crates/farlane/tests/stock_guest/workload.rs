@@ -116,6 +116,17 @@ pub fn manage(drive: u32) -> Script {
     script!("manage").argument(format!("nvme{drive}"))
 }
 
+/// Namespaces of a drive with two controllers, by nvme-cli (`subsystem.sh`). `part` is what this
+/// guest does.
+pub fn subsystem(part: &str) -> Script {
+    script!("subsystem").argument(part)
+}
+
+/// A step of a host that shares a namespace by reservations, by nvme-cli (`reservation.sh`).
+pub fn reservation(step: &str) -> Script {
+    script!("reservation").arguments(step)
+}
+
 /// Checks the persistent event log of a drive, and doorbells in the guest's memory (`events.sh`).
 pub fn events(drive: u32) -> Script {
     script!("events").argument(format!("nvme{drive}"))

@@ -54,6 +54,22 @@ impl Node {
         Self::device_at(address, folder, name, &[], &["--drive", drive])
     }
 
+    /// As [`drive_at`](Self::drive_at), with two controllers, each at its address; returns the
+    /// address of the second one too.
+    pub fn controllers(
+        addresses: [&str; 2],
+        folder: &Path,
+        name: &str,
+        drive: &Path,
+        options: &[&str],
+    ) -> (Self, SocketAddr) {
+        let (drive, [one, two]) = (drive.to_str().expect("a plain name"), addresses);
+        let arguments = ["device", "--listen", one, "--listen", two, "--drive", drive];
+        let node = Self::listening(start(folder, name, &[&arguments[..], options].concat()));
+        let second = node.process.listens().parse().expect("an address");
+        (node, second)
+    }
+
     /// Starts a switch node in front of `device` and waits until it listens.
     pub fn switch(folder: &Path, name: &str, device: SocketAddr) -> Self {
         let device = device.to_string();

@@ -80,7 +80,8 @@ impl Process {
     /// Waits until a node listens, and returns the printed address.
     #[track_caller]
     pub fn listens(&self) -> String {
-        self.line("listening on ").replace("listening on ", "")
+        let line = self.line("listening on ");
+        line.split_once("listening on ").expect("it is in the line").1.to_owned()
     }
 
     /// Waits until the child ends by itself.

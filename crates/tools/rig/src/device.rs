@@ -41,7 +41,7 @@ impl DrivePlan {
     /// If the media cannot be opened, or the trace cannot be created.
     pub fn open(&self, clock: Clock, trace: &TraceTarget) -> Result<NvmeDrive, Failure> {
         let settings = drive_settings(self.max_payload, QUEUES);
-        let made = NvmeDrive::over(&self.backing, Some(&self.serial), "", settings)?;
+        let made = NvmeDrive::over(&self.backing, Some(&self.serial), "", settings, 1)?;
         let tracer = trace.open(NodeRole::Device, random_number(), clock)?;
         Ok(made.traced(tracer).with_faults(self.faults[0].clone()))
     }

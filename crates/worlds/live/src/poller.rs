@@ -8,7 +8,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use wire::{Duration, Instant};
 
 /// A spinning node tries recently ready descriptors without a system call to epoll. It calls
@@ -79,6 +79,11 @@ impl Poller {
             updated: Instant::ZERO,
             fresh: false,
         })
+    }
+
+    /// How the poller waits.
+    pub fn waiting(&self) -> Waiting {
+        self.waiting
     }
 
     /// Watches `fd` for input, and for output if `output` is set.
@@ -225,6 +230,13 @@ impl Poller {
             }
         }
         Ok(())
+    }
+}
+
+/// Readable while one of its descriptors is ready.
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }
 

@@ -28,6 +28,11 @@ impl SavedNode {
         postcard::to_slice(self, to).ok().map(|bytes| bytes.len())
     }
 
+    /// The name of the host, if it has proved its identity.
+    pub fn peer(&self) -> Option<&str> {
+        self.peer.as_deref()
+    }
+
     /// The state with these bytes.
     ///
     /// # Errors

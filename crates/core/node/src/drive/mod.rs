@@ -1,9 +1,9 @@
 //! An NVMe drive: a subsystem, the contents of its namespaces, and the changes to store.
 //!
-//! The owner of a drive has the media and the records. It passes inputs to the drive (a
-//! [`Function`]). After every call it polls the function until the function waits, then
+//! The owner of a drive has the media and the records. It passes inputs to the [`Port`] of a
+//! controller. After every call it polls the port until the port waits, then
 //! [`DriveNode::poll_drive`] until that returns `None`. If the owner answered any output, it polls
-//! the function again.
+//! the ports again.
 
 use crate::faults::{Fault, Faults};
 use nvme::block::{Completion, Error, Request};
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use wire::tlp::{Packet, Tlp};
 use wire::{Duration, Instant};
 
-/// CNTLID of the controller that the link leads to.
-const CONTROLLER: u16 = 1;
+/// CNTLID of the controller that every drive has.
+pub const FIRST: u16 = 1;
 /// The longest memory write that is a completion entry or an interrupt, in bytes.
 const LONGEST_ENTRY: usize = wire::nvme::COMPLETION_ENTRY;
 
@@ -81,7 +81,7 @@ struct Held {
     error: Option<Error>,
 }
 
-/// An NVMe drive whose link leads to controller 1 of its subsystem.
+/// An NVMe drive. As a [`Function`] it is its first controller; [`port`](Self::port) lends each.
 #[derive(Debug)]
 pub struct DriveNode {
     subsystem: Subsystem,
@@ -114,10 +114,9 @@ impl DriveNode {
         }
     }
 
-    /// Adds faults of the drive.
-    #[must_use]
-    pub fn with_faults(self, faults: Faults) -> Self {
-        Self { faults, ..self }
+    /// Sets the faults of the drive.
+    pub fn set_faults(&mut self, faults: Faults) {
+        self.faults = faults;
     }
 
     /// Removes the faults, with what is left of each, for the drive after a power cycle.
@@ -140,9 +139,20 @@ impl DriveNode {
         self.contents.iter().map(|(nsid, contents)| (*nsid, contents.id))
     }
 
-    /// Errors that the controller counted on PCIe.
-    pub fn errors(&self) -> &Errors {
-        self.subsystem.controller(CONTROLLER).errors()
+    /// The controller with this CNTLID, as a function.
+    ///
+    /// # Panics
+    /// Calls of the port panic if there is no such controller.
+    pub fn port(&mut self, controller: u16) -> Port<'_> {
+        Port { node: self, controller }
+    }
+
+    /// Errors that a controller counted on PCIe.
+    ///
+    /// # Panics
+    /// If there is no such controller.
+    pub fn errors(&self, controller: u16) -> &Errors {
+        self.subsystem.controller(controller).errors()
     }
 
     /// The subsystem, for operations that concern neither media nor records: events, changes of
@@ -199,10 +209,10 @@ impl DriveNode {
         self.faults.of_access(self.now, request.nsid, blocks)
     }
 
-    /// Applies faults to a TLP that the controller sends; `None` if a fault drops it.
-    fn with_write_faults(&mut self, mut tlp: Tlp) -> Option<Tlp> {
+    /// Applies faults to a TLP that a controller sends; `None` if a fault drops it.
+    fn with_write_faults(&mut self, controller: u16, mut tlp: Tlp) -> Option<Tlp> {
         let Packet::MemoryWrite(write) = tlp.packet else { return Some(tlp) };
-        let controller = self.subsystem.controller(CONTROLLER);
+        let controller = self.subsystem.controller(controller);
         if controller.is_io_completion(write.address) {
             return (!self.faults.lose_completion(self.now)).then_some(tlp);
         }
@@ -279,21 +289,29 @@ impl Held {
     }
 }
 
-impl Function for DriveNode {
+/// A controller of a drive, borrowed from [`DriveNode::port`] for a call.
+#[derive(Debug)]
+pub struct Port<'a> {
+    node: &'a mut DriveNode,
+    controller: u16,
+}
+
+impl Function for Port<'_> {
     fn handle(&mut self, now: Instant, input: Input) {
-        self.now = now;
-        self.subsystem.port(CONTROLLER).handle(now, input);
+        self.node.now = now;
+        self.node.subsystem.port(self.controller).handle(now, input);
     }
 
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        self.now = now;
+        let Self { node, controller } = self;
+        node.now = now;
         loop {
             // A fault affects single packets.
-            let acts = self.faults.act_on_writes(now);
+            let acts = node.faults.act_on_writes(now);
             let ready = if acts { ready.with_runs(false) } else { ready };
-            match self.subsystem.port(CONTROLLER).poll(now, ready) {
+            match node.subsystem.port(*controller).poll(now, ready) {
                 Output::Tlp(tlp) if acts => {
-                    if let Some(tlp) = self.with_write_faults(tlp) {
+                    if let Some(tlp) = node.with_write_faults(*controller, tlp) {
                         return Output::Tlp(tlp);
                     }
                 }
@@ -303,7 +321,25 @@ impl Function for DriveNode {
     }
 
     fn ready(&self) -> Ready {
-        self.subsystem.controller(CONTROLLER).ready()
+        self.node.subsystem.controller(self.controller).ready()
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        None
+    }
+}
+
+impl Function for DriveNode {
+    fn handle(&mut self, now: Instant, input: Input) {
+        self.port(FIRST).handle(now, input);
+    }
+
+    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+        self.port(FIRST).poll(now, ready)
+    }
+
+    fn ready(&self) -> Ready {
+        self.subsystem.controller(FIRST).ready()
     }
 
     fn ports(&self) -> Option<&dyn Ports> {

@@ -2,7 +2,7 @@
 //! or node.
 //!
 //! Plans and the option `--fault` of live nodes have the same text form ([`Fault`]). The owner of a
-//! node gives the faults of the drive to [`DriveNode::with_faults`](crate::DriveNode::with_faults)
+//! node gives the faults of the drive to [`DriveNode::set_faults`](crate::DriveNode::set_faults)
 //! and asks [`Faults::condition`] for the faults of the node itself.
 
 use nvme::block::Error;

@@ -39,7 +39,8 @@ impl World {
     pub fn with_faults(state: &State, faults: Faults) -> Self {
         let records = state.encode();
         let subsystem = Subsystem::open(Instant::ZERO, Settings::default(), &records);
-        let drive = DriveNode::new(subsystem.expect("a valid state")).with_faults(faults);
+        let mut drive = DriveNode::new(subsystem.expect("a valid state"));
+        drive.set_faults(faults);
         let sizes = state.namespaces.values().map(|one| vec![0; one.bytes() as usize]);
         let media = drive.contents().map(|(_, id)| id).zip(sizes).collect();
         let mut world = Self {

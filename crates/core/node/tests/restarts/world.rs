@@ -187,7 +187,7 @@ impl World {
     }
 
     fn must_save(&self) -> bool {
-        !self.outgoing.is_empty() || self.device.function().subsystem().waits_for_save()
+        !self.outgoing.is_empty() || self.device.function().subsystem().waits_for_save(1)
     }
 
     /// Stores the state and sends what waits for that. Returns whether the process was killed.
@@ -206,7 +206,7 @@ impl World {
             payloads.insert(number, payload.clone());
             (number, payload.len() as u32)
         };
-        let save = |drive: &mut DriveNode, unsent: &_| drive.subsystem_mut().save(unsent);
+        let save = |drive: &mut DriveNode, unsent: &_| drive.subsystem_mut().save(1, unsent);
         let encoded = |saved: SavedNode| {
             let mut bytes = vec![0; 1 << 16];
             let length = saved.encode(&mut bytes).expect("a small state");
@@ -334,7 +334,7 @@ fn started(now: Instant, kept: &Kept) -> DeviceNode<DriveNode> {
     let saved = SavedNode::decode(state).expect("a stored state");
     let mut subsystem = Subsystem::reopen(now, nvme, &kept.records).expect("valid records");
     subsystem.keep();
-    subsystem.restore(now, &saved.link.function).expect("a stored state");
+    subsystem.restore(now, 1, &saved.link.function).expect("a stored state");
     let mut node = DeviceNode::new(settings, DriveNode::new(subsystem));
     let payloads = &mut |(number, _)| kept.payloads.get(&number).cloned();
     node.restore(now, saved, payloads).expect("a stored state");

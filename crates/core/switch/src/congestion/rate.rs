@@ -20,6 +20,12 @@ impl Rate {
         let ps = ps.div_ceil(u128::from(self.bits_per_second));
         Duration::from_ps(ps.try_into().unwrap_or(u64::MAX))
     }
+
+    /// The rate of each of `links`, at least one, that share this rate evenly.
+    #[must_use]
+    pub fn shared_by(self, links: u64) -> Self {
+        Self { bits_per_second: (self.bits_per_second / links).max(1), ..self }
+    }
 }
 
 /// A token bucket of [`Rate::burst`] frames.

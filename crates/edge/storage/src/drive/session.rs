@@ -8,16 +8,16 @@ use crate::about;
 use crate::record::boot_id;
 use bytes::Bytes;
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::ops::DerefMut;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Name of the file.
+/// Name of the file of the first controller.
 const NAME: &str = "session";
 /// The first bytes of the file, with its version.
-const MAGIC: &[u8; 16] = b"farlane session\x01";
+const MAGIC: &[u8; 16] = b"farlane session\x02";
 /// Number of bytes of the magic in front of the version.
 const UNVERSIONED: usize = 15;
 /// Bytes in front of the states: magic and identity of the boot.
@@ -51,14 +51,23 @@ pub struct Session {
     next: usize,
 }
 
+/// Name of the file of a controller.
+fn name(controller: u16) -> String {
+    match controller {
+        1 => NAME.into(),
+        _ => format!("{NAME}-{controller}"),
+    }
+}
+
 impl Session {
-    /// Opens the file in the locked folder of a drive, or creates it. Also returns the last state;
-    /// `None` if there is none, or another boot has stored it.
+    /// Opens the file of a controller in the locked folder of a drive, or creates it: `session` for
+    /// the first, `session-N` for others. Also returns the last state; `None` if there is none, or
+    /// another boot has stored it.
     ///
     /// # Errors
     /// A sentence with the path: a full disk, or a file of a later version.
-    pub fn open(folder: &Path) -> io::Result<(Self, Option<Bytes>)> {
-        let path = folder.join(NAME);
+    pub fn open(folder: &Path, controller: u16) -> io::Result<(Self, Option<Bytes>)> {
+        let path = folder.join(name(controller));
         let open = || {
             let mut options = OpenOptions::new();
             // The name of the session is a secret.
@@ -70,6 +79,23 @@ impl Session {
         open().map_err(|error| about(path.display(), error))
     }
 
+    /// Removes the files of controllers above `last`: the drive goes on without them.
+    ///
+    /// # Errors
+    /// A sentence with the path.
+    pub fn remove_above(folder: &Path, last: u16) -> io::Result<()> {
+        let fail = |path: &Path, why| about(path.display(), why);
+        for entry in fs::read_dir(folder).map_err(|why| fail(folder, why))? {
+            let entry = entry.map_err(|why| fail(folder, why))?;
+            let file = entry.file_name();
+            let number = file.to_str().and_then(|file| file.strip_prefix(NAME)?.strip_prefix('-'));
+            if number.and_then(|number| number.parse::<u16>().ok()).is_some_and(|own| own > last) {
+                fs::remove_file(entry.path()).map_err(|why| fail(&entry.path(), why))?;
+            }
+        }
+        Ok(())
+    }
+
     fn over(mut memory: Memory, boot: &str) -> io::Result<(Self, Option<Bytes>)> {
         if memory[..UNVERSIONED] == MAGIC[..UNVERSIONED] && memory[UNVERSIONED] > MAGIC[UNVERSIONED]
         {
@@ -79,6 +105,10 @@ impl Session {
             )));
         }
         let head = [&MAGIC[..], boot.as_bytes()].concat();
+        if memory[..UNVERSIONED] == MAGIC[..UNVERSIONED] && memory[UNVERSIONED] == 1 {
+            // States of version 1 are read, but a farlane that writes those does not go on.
+            memory[UNVERSIONED] = MAGIC[UNVERSIONED];
+        }
         let last = match memory[..head.len()] == head[..] && memory[head.len()] == 0 {
             true => (0..2).filter_map(|at| state(&memory, at)).max_by_key(|(number, _)| *number),
             false => None,
@@ -243,10 +273,20 @@ mod tests {
     }
 
     #[test]
+    fn the_version_before_is_read_once() {
+        let (mut session, _) = opened(fresh(), "boot");
+        session.store(|to| written(to, b"one")).unwrap();
+        let mut memory = session.memory.to_vec();
+        memory[UNVERSIONED] = 1;
+        let (session, state) = opened(memory, "boot");
+        assert_eq!((state.unwrap(), session.memory[UNVERSIONED]), (b"one"[..].into(), 2));
+    }
+
+    #[test]
     fn a_later_version_is_refused() {
         let mut memory = fresh();
-        memory[..16].copy_from_slice(b"farlane session\x02");
+        memory[..16].copy_from_slice(b"farlane session\x03");
         let error = Session::over(Box::new(memory), "boot").err().unwrap();
-        assert_eq!(error.to_string(), "written by a later farlane (version 2)");
+        assert_eq!(error.to_string(), "written by a later farlane (version 3)");
     }
 }

@@ -3,17 +3,15 @@
 use super::namespace::NewNamespace;
 use crate::commands::device::parse_serial;
 use crate::output::wrong_usage;
+use clap::value_parser;
 use live::random_number;
-use nvme::state::{Drive, Namespace, State};
+use nvme::state::{Drive, MAX_CONTROLLER, Namespace, State};
 use report::{Outcome, span};
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use storage::drive::{DriveFolder, NewContents};
 
 /// NN, the largest NSID of a drive. Hosts support this usual value.
 const MAX_NAMESPACES: u32 = 128;
-/// CNTLID of the controller of a device node, to which namespaces are attached.
-const CONTROLLER: u16 = 1;
 
 /// Create a drive in a folder that is missing or empty
 ///
@@ -38,6 +36,9 @@ pub struct Args {
     /// Create no namespace
     #[arg(long)]
     no_namespaces: bool,
+    /// Attach the namespaces to the controllers 1 to COUNT. Hosts can attach others
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = value_parser!(u16).range(1..=i64::from(MAX_CONTROLLER)))]
+    controllers: u16,
     /// Serial number, 1 to 20 ASCII characters; random by default
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
@@ -60,7 +61,7 @@ pub fn run(args: &Args) -> Outcome {
         let name = namespace.contents.clone();
         contents.push(NewContents { name, size, sparse, checksums });
         state.namespaces.insert(nsid, namespace);
-        state.attachments.insert(nsid, BTreeSet::from([CONTROLLER]));
+        state.attachments.insert(nsid, (1..=args.controllers).collect());
     }
     DriveFolder::create(&args.folder, state.encode(), &contents)?;
     let (folder, serial) = (args.folder.display(), &state.drive.serial);

@@ -5,3 +5,4 @@ mod huge_pages;
 mod killed;
 mod push;
 mod reboot;
+mod reservations;

@@ -1,16 +1,13 @@
 //! The I/O of a drive: its media and the store of its records.
 
-use super::{Attached, Report};
-use crate::poller::{Activity, Poller};
+use crate::poller::Poller;
 use crate::trace::Tracer;
-use bytes::Bytes;
+use credentials::host_identifier;
 use node::DriveNode;
 use node::drive::{ContentsId, DriveOutput};
-use node::faults::Faults;
 use nvme::block::{Completion, Error};
 use nvme::{Commit, Subsystem};
-use pcie::endpoint::Unsent;
-use pcie::{Function, Input, Output, Ports, Ready};
+use pcie::{Function, Input, Output, Ready};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use storage::drive::{Committed, Committer};
@@ -19,8 +16,8 @@ use wire::trace::Tap;
 use wire::{Instant, earliest};
 
 /// A drive with the media of its namespaces.
-pub struct NvmeDrive {
-    node: DriveNode,
+pub(super) struct Drive {
+    pub node: DriveNode,
     media: BTreeMap<ContentsId, Box<dyn Media>>,
     /// Media of deleted namespaces without requests under way.
     closing: Vec<Box<dyn Media>>,
@@ -29,11 +26,16 @@ pub struct NvmeDrive {
     /// Time of the last event.
     now: Instant,
     tracer: Tracer,
+    /// Whether there is more than one controller. Then `stirred` is kept.
+    shared: bool,
+    /// Whether something happened that may concern another controller.
+    stirred: bool,
 }
 
-impl NvmeDrive {
+impl Drive {
     /// A drive with a label; `media` by NSID.
     pub fn new(subsystem: Subsystem, mut media: BTreeMap<u32, Box<dyn Media>>) -> Self {
+        let shared = subsystem.controllers() > 1;
         let node = DriveNode::new(subsystem);
         let media = node.contents().filter_map(|(nsid, id)| Some((id, media.remove(&nsid)?)));
         Self {
@@ -44,27 +46,20 @@ impl NvmeDrive {
             notices: VecDeque::new(),
             now: Instant::ZERO,
             tracer: Tracer::off(),
+            shared,
+            stirred: false,
         }
     }
 
-    /// Adds a store for the records.
-    #[must_use]
-    pub fn kept_by(self, store: Committer) -> Self {
-        Self { store: Some(store), ..self }
-    }
-
-    /// Adds faults of the drive.
-    #[must_use]
-    pub fn with_faults(self, faults: Faults) -> Self {
-        Self { node: self.node.with_faults(faults), ..self }
+    /// Stores records with `store`.
+    pub fn keep_by(&mut self, store: Committer) {
+        self.store = Some(store);
     }
 
     /// Records the drive's events with `tracer`.
-    #[must_use]
-    pub fn traced(mut self, tracer: Tracer) -> Self {
+    pub fn trace(&mut self, tracer: Tracer) {
         self.node.subsystem_mut().set_events(tracer.is_on());
         self.tracer = tracer;
-        self
     }
 
     /// Records the controller's events and the begin of faults since the last call.
@@ -124,6 +119,7 @@ impl NvmeDrive {
     }
 
     fn complete(&mut self, now: Instant, contents: ContentsId, id: u64, outcome: Completion) {
+        self.stirred = self.shared;
         // Recorded before the controller continues.
         let ended = self.tracer.time();
         self.node.complete_block(now, contents, id, outcome);
@@ -166,6 +162,7 @@ impl NvmeDrive {
                 (Err(status_of(&error)), None)
             }
         };
+        self.stirred = self.shared;
         let created = self.node.complete_store(now, stored);
         match (created, media) {
             (Some(contents), Some(mut media)) => {
@@ -198,18 +195,24 @@ impl NvmeDrive {
             }
         }
     }
-}
 
-impl Function for NvmeDrive {
-    fn handle(&mut self, now: Instant, input: Input) {
+    /// Binds a controller to the host of this name: its Host Identifier cannot be claimed.
+    pub fn bind_host(&mut self, controller: u16, name: Option<&str>) {
+        self.node.subsystem_mut().port(controller).bind_host(name.map(host_identifier));
+    }
+
+    /// Passes an input to a controller.
+    pub fn handle(&mut self, now: Instant, controller: u16, input: Input) {
         self.now = now;
-        self.node.handle(now, input);
+        self.stirred = self.shared;
+        self.node.port(controller).handle(now, input);
         self.record();
     }
 
-    fn poll(&mut self, now: Instant, ready: Ready) -> Output {
+    /// The next output of a controller, after the drive's actions.
+    pub fn poll(&mut self, now: Instant, controller: u16, ready: Ready) -> Output {
         let output = loop {
-            let mut wait = match self.node.poll(now, ready) {
+            let mut wait = match self.node.port(controller).poll(now, ready) {
                 Output::Wait(wait) => wait,
                 output => break output,
             };
@@ -223,37 +226,33 @@ impl Function for NvmeDrive {
         output
     }
 
-    fn ready(&self) -> Ready {
-        self.node.ready()
-    }
-
-    fn ports(&self) -> Option<&dyn Ports> {
-        self.node.ports()
-    }
-}
-
-impl Attached for NvmeDrive {
-    fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
-        let mut moved = self.carry_out(now) | self.end_commits(now, poller)?;
-        for media in self.media.values_mut() {
-            // Cleared before completions are taken, so that no completion in between is missed.
-            if media.signal().is_some_and(|fd| poller.take_ready(fd)) {
-                media.clear_signal();
+    /// Executes what is due. With the poller that [watches](Self::watch) the drive, also handles its
+    /// ready descriptors. Returns whether anything happened.
+    pub fn service(&mut self, now: Instant, poller: Option<&Poller>) -> io::Result<bool> {
+        let mut moved = self.carry_out(now);
+        if let Some(poller) = poller {
+            moved |= self.end_commits(now, poller)?;
+            for media in self.media.values_mut() {
+                // Cleared before completions are taken, so that no completion in between is missed.
+                if media.signal().is_some_and(|fd| poller.take_ready(fd)) {
+                    media.clear_signal();
+                }
+            }
+            moved |= self.end_blocks(now);
+            for media in self.closing.drain(..) {
+                if let Some(fd) = media.signal() {
+                    poller.remove(fd);
+                }
+                if let Some(store) = &self.store {
+                    store.close_media(media);
+                }
             }
         }
-        moved |= self.end_blocks(now);
-        for media in self.closing.drain(..) {
-            if let Some(fd) = media.signal() {
-                poller.remove(fd);
-            }
-            if let Some(store) = &self.store {
-                store.close_media(media);
-            }
-        }
-        Ok(Activity { moved, timer: None })
+        Ok(moved | std::mem::take(&mut self.stirred))
     }
 
-    fn watch(&self, poller: &Poller) -> io::Result<()> {
+    /// Registers the descriptors of media and store.
+    pub fn watch(&self, poller: &Poller) -> io::Result<()> {
         self.media
             .values()
             .filter_map(|media| media.signal())
@@ -261,9 +260,9 @@ impl Attached for NvmeDrive {
             .try_for_each(|fd| poller.add_without_spin(fd))
     }
 
-    fn begin(&mut self) {
+    /// Opens the media, and stores the power-on before a host uses the drive.
+    pub fn begin(&mut self) {
         self.media.values_mut().for_each(|media| media.begin());
-        // Stores the power-on before a host uses the drive.
         if let Err(error) = self.store_all() {
             self.notices.push_back(format!(
                 "cannot store that the drive has power: {error}; it is read-only until that can be \
@@ -272,30 +271,21 @@ impl Attached for NvmeDrive {
         }
     }
 
-    fn drain(&mut self) -> bool {
+    /// Takes no new commands; returns whether all are done.
+    pub fn drain(&mut self) -> bool {
         self.node.subsystem_mut().stop_fetching();
         self.start_commits();
         self.node.subsystem().is_drained()
     }
 
-    fn take_notice(&mut self) -> Option<String> {
+    /// The next message for the user.
+    pub fn take_notice(&mut self) -> Option<String> {
         let notice = self.notices.pop_front();
         notice.or_else(|| self.media.values_mut().find_map(|media| media.take_notice()))
     }
 
-    fn report(&self) -> Report {
-        vec![("endpoint".into(), format!("errors: {}", self.node.errors()))]
-    }
-
-    fn save(&mut self, unsent: &Unsent) -> Bytes {
-        self.node.subsystem_mut().save(unsent)
-    }
-
-    fn waits_for_save(&self) -> bool {
-        self.node.subsystem().waits_for_save()
-    }
-
-    fn close(&mut self) -> io::Result<()> {
+    /// Makes data and records durable.
+    pub fn close(&mut self) -> io::Result<()> {
         // Closes all media, even if one fails.
         let mut ended: Vec<_> = self.media.values_mut().map(|media| media.close()).collect();
         self.node.subsystem_mut().stop_fetching();
@@ -303,7 +293,7 @@ impl Attached for NvmeDrive {
         ended.into_iter().collect()
     }
 
-    fn tracer(&self) -> Tracer {
+    pub fn tracer(&self) -> Tracer {
         self.tracer.clone()
     }
 }

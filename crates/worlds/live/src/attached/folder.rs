@@ -3,8 +3,10 @@
 use super::NvmeDrive;
 use crate::device::NodeSession;
 use crate::random_number;
+use credentials::host_identifier;
 use node::device::SavedNode;
-use nvme::state::{Records, State};
+use node::drive::FIRST;
+use nvme::state::State;
 use nvme::{Settings, Subsystem};
 use std::collections::BTreeMap;
 use std::io;
@@ -13,23 +15,26 @@ use storage::drive::{Committer, DriveFolder};
 use storage::media::Media;
 use wire::Instant;
 
-/// A drive in a folder, and the session of its device node.
+/// A drive in a folder, and the sessions of its device nodes.
 pub struct OpenDrive {
     /// The drive.
     pub drive: NvmeDrive,
-    /// Where the node stores its session.
-    pub session: NodeSession,
-    /// The session with which the node goes on.
-    pub goes_on: Option<SavedNode>,
+    /// For each controller, where its node stores its session, and the session with which it goes on.
+    pub sessions: Vec<(NodeSession, Option<SavedNode>)>,
 }
 
 impl NvmeDrive {
-    /// Opens the drive in `folder` for this process only, with `settings`. `warn` receives one line
-    /// for each remark.
+    /// Opens the drive in `folder` for this process only, with `settings` and so many controllers,
+    /// at least one. `warn` receives one line for each remark.
     ///
     /// # Errors
     /// One line that names the folder.
-    pub fn open(folder: &Path, settings: Settings, warn: impl Fn(&str)) -> io::Result<OpenDrive> {
+    pub fn open(
+        folder: &Path,
+        settings: Settings,
+        controllers: u16,
+        warn: impl Fn(&str),
+    ) -> io::Result<OpenDrive> {
         let fail =
             |why: &dyn std::fmt::Display| io::Error::other(format!("{}: {why}", folder.display()));
         let (drive, notices) = DriveFolder::open(folder)?;
@@ -60,35 +65,50 @@ impl NvmeDrive {
             drive.commit(&[(changed.0, Some(changed.1))])?;
         }
         let records = state.encode();
-        let (session, saved) = NodeSession::open(folder)?;
-        let goes_on = saved.filter(|_| !lost).and_then(|saved| {
-            match resumed(&settings, &records, &saved.link.function) {
-                Ok(subsystem) => Some((subsystem, saved)),
-                Err(why) => {
-                    warn(&format!("{}: the host does not go on: {why}", folder.display()));
-                    None
-                }
+        let sessions = (FIRST..=controllers).map(|one| NodeSession::open(folder, one));
+        let (sessions, mut saved): (Vec<_>, Vec<_>) =
+            sessions.collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
+        NodeSession::remove_above(folder, controllers)?;
+        let mut subsystem = None;
+        if !lost && saved.iter().any(Option::is_some) {
+            let opened = Subsystem::reopen(Instant::ZERO, settings.clone(), &records);
+            let opened = opened.map_err(|why| fail(&why))?;
+            match resumed(with_controllers(opened, controllers), &saved) {
+                Ok(resumed) => subsystem = Some(resumed),
+                Err(why) => warn(&format!("{}: no host goes on: {why}", folder.display())),
             }
-        });
-        let (subsystem, goes_on) = match goes_on {
-            Some((subsystem, saved)) => (subsystem, Some(saved)),
+        }
+        let subsystem = match subsystem {
+            Some(subsystem) => subsystem,
             None => {
+                saved.fill_with(|| None);
                 let opened = Subsystem::open(Instant::ZERO, settings, &records);
-                let mut subsystem = opened.map_err(|why| fail(&why))?.with_label();
-                subsystem.keep();
-                (subsystem, None)
+                with_controllers(opened.map_err(|why| fail(&why))?, controllers)
             }
         };
         let drive = Self::new(subsystem, media).kept_by(Committer::new(drive)?);
-        Ok(OpenDrive { drive, session, goes_on })
+        Ok(OpenDrive { drive, sessions: sessions.into_iter().zip(saved).collect() })
     }
 }
 
-/// The drive of an earlier process, which a host still uses.
-fn resumed(settings: &Settings, records: &Records, function: &[u8]) -> io::Result<Subsystem> {
-    let subsystem = Subsystem::reopen(Instant::ZERO, settings.clone(), records);
-    let mut subsystem = subsystem.map_err(io::Error::other)?.with_label();
-    subsystem.keep();
-    subsystem.restore(Instant::ZERO, function).map_err(io::Error::other)?;
+/// The drive of an earlier process, which hosts still use.
+fn resumed(mut subsystem: Subsystem, saved: &[Option<SavedNode>]) -> io::Result<Subsystem> {
+    for (controller, saved) in (FIRST..).zip(saved) {
+        if let Some(saved) = saved {
+            subsystem.port(controller).bind_host(saved.peer().map(host_identifier));
+            let restored = subsystem.restore(Instant::ZERO, controller, &saved.link.function);
+            restored.map_err(io::Error::other)?;
+        }
+    }
     Ok(subsystem)
+}
+
+/// The controllers of a drive after [`Subsystem::open`] or [`Subsystem::reopen`].
+fn with_controllers(mut subsystem: Subsystem, controllers: u16) -> Subsystem {
+    for _ in FIRST..controllers {
+        subsystem.add_controller(Instant::ZERO);
+    }
+    subsystem = subsystem.with_label();
+    subsystem.keep();
+    subsystem
 }

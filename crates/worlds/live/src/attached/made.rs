@@ -1,6 +1,7 @@
 //! A drive that exists only while its node runs: namespaces over media.
 
 use super::NvmeDrive;
+use node::drive::FIRST;
 use nvme::{Config, NamespaceConfig, Settings, Subsystem};
 use std::io;
 use storage::media::{Backing, Media, check_memory};
@@ -21,7 +22,7 @@ pub fn drive_settings(max_payload: usize, queues: u16) -> Settings {
 }
 
 impl NvmeDrive {
-    /// A drive over `namespaces`, starting at NSID 1. The default serial number is constant as long
+    /// A drive over `namespaces`, starting at NSID 1, with so many controllers, at least one. The default serial number is constant as long
     /// as the files of the drive, or `place`, are the same.
     ///
     /// # Errors
@@ -31,6 +32,7 @@ impl NvmeDrive {
         serial: Option<&str>,
         place: &str,
         settings: Settings,
+        controllers: u16,
     ) -> io::Result<Self> {
         check_memory(namespaces.iter().map(Backing::memory).fold(0, u64::saturating_add))?;
         let opened: Vec<_> = namespaces.iter().map(Backing::open).collect::<Result<_, _>>()?;
@@ -42,7 +44,11 @@ impl NvmeDrive {
         config.settings = settings;
         config.incarnation = incarnation_of(&config.namespaces, &media);
         let media = (1..).zip(media).collect();
-        Ok(Self::new(Subsystem::new(Instant::ZERO, &config).with_label(), media))
+        let mut subsystem = Subsystem::new(Instant::ZERO, &config);
+        for _ in FIRST..controllers {
+            subsystem.add_controller(Instant::ZERO);
+        }
+        Ok(Self::new(subsystem.with_label(), media))
     }
 
     /// A drive with one namespace of `size` bytes of RAM, in blocks of 512.
@@ -51,7 +57,7 @@ impl NvmeDrive {
     /// One line with the available memory.
     pub fn of_ram(serial: &str, size: u64, settings: Settings) -> io::Result<Self> {
         let ram = Backing::Ram { size, block: 512, read_only: false };
-        Self::over(&[ram], Some(serial), "", settings)
+        Self::over(&[ram], Some(serial), "", settings, FIRST)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Functions below a port of a live node, with their I/O.
 
+mod controller;
 mod drive;
 mod folder;
 mod made;
 mod switch;
 
-pub use drive::NvmeDrive;
+pub use controller::NvmeDrive;
 pub use folder::OpenDrive;
 pub use made::{QUEUES, drive_settings};
 pub use switch::Switch;
@@ -37,6 +38,14 @@ pub trait Attached: Function {
     fn watch(&self, _poller: &Poller) -> io::Result<()> {
         Ok(())
     }
+
+    /// CNTLID of the controller that the function is.
+    fn controller(&self) -> u16 {
+        1
+    }
+
+    /// Notes that a host attaches; `name`: as which it has proved its identity.
+    fn bind_host(&mut self, _name: Option<&str>) {}
 
     /// Notes that the node starts to serve: its start can no longer fail.
     fn begin(&mut self) {}

@@ -109,7 +109,9 @@ impl<A: Attached> DeviceNode<A> {
             if carrier.identity().is_some() {
                 emit(DeviceEvent::Authenticated(carrier.remote()));
             }
-            let (rights, peer) = (carrier.rights(), carrier.identity().map(|id| id.name.clone()));
+            let controller = self.node.function().inner.controller();
+            let rights = carrier.rights().at_controller(controller);
+            let peer = carrier.identity().map(|id| id.name.clone());
             self.node.handle(now, id, Input::Accepted { signals_close, rights, peer });
             self.paths.push(Path { id, carrier, fresh: true, room: 0, watched: false });
             let end = self.clock.now();

@@ -4,6 +4,7 @@
 mod accept;
 mod event_limits;
 mod named;
+mod serve;
 mod session;
 
 use crate::attached::{Attached, Report};
@@ -14,7 +15,6 @@ use crate::links::room_after;
 use crate::net::{Carrier, CarrierListener, Remote};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
-use crate::{Control, Waiting};
 use accept::{Read, read};
 use bytes::Bytes;
 use event_limits::EventLimits;
@@ -22,9 +22,9 @@ use node::PathId;
 use node::device::{Output, SavedNode};
 use node::faults::{Condition, Fault, FaultKind, Faults};
 use node::path::Input;
+pub use serve::serve;
 pub use session::NodeSession;
 use std::io;
-use std::os::fd::BorrowedFd;
 use switch::tunnel::{Cause, Settings};
 use wire::frame::Moved;
 use wire::trace::Tap;
@@ -80,8 +80,6 @@ const FACTOR: u64 = 5;
 const BURST: Duration = Duration::from_ms(50);
 /// The shortest pause, because its begin and end cost system calls.
 const PAUSE: Duration = Duration::from_ms(4);
-/// The longest time for which commands continue after a stop.
-const DRAIN: Duration = Duration::from_ms(1_000);
 
 /// One connection.
 struct Path {
@@ -232,58 +230,6 @@ impl<A: Attached> DeviceNode<A> {
         &self.clock
     }
 
-    /// Serves until `control` returns otherwise; `wake` becomes readable then. Shuts down in
-    /// order: finishes commands, sends Goodbye to the host, makes data durable.
-    ///
-    /// # Errors
-    /// If data could not be made durable, or the kernel refuses to wait.
-    pub fn run(
-        &mut self,
-        wake: BorrowedFd<'_>,
-        mut control: impl FnMut() -> Control,
-        mut emit: impl FnMut(DeviceEvent),
-    ) -> io::Result<()> {
-        self.poller.add_without_spin(wake)?;
-        if !self.faults.is_empty() {
-            let idle = Poller::new(Waiting::Block)?;
-            idle.add_without_spin(wake)?;
-            self.idle = Some(idle);
-        }
-        let ran = self.serve_until(wake, &mut control, &mut emit);
-        self.limits.events.flush(self.clock.now(), &mut emit);
-        ran?;
-        self.node.shut_down();
-        let _ = self.perform(self.clock.now(), &mut |_| {});
-        let closed = self.attached_mut().close();
-        self.forward_notices(&mut emit);
-        closed
-    }
-
-    /// Serves until a stop is requested and commands under way are finished.
-    fn serve_until(
-        &mut self,
-        wake: BorrowedFd<'_>,
-        control: &mut impl FnMut() -> Control,
-        emit: &mut impl FnMut(DeviceEvent),
-    ) -> io::Result<()> {
-        loop {
-            match control() {
-                Control::Serve => {}
-                Control::Report => emit(DeviceEvent::Report(self.report())),
-                Control::Stop => break,
-            }
-            self.step(None, emit)?;
-        }
-        self.poller.remove(wake);
-        // Faults do not disturb the shutdown.
-        (self.faults, self.condition, self.settled) = Default::default();
-        let until = self.clock.now() + DRAIN;
-        while !self.is_drained() && self.clock.now() < until {
-            self.step(Some(until), emit)?;
-        }
-        Ok(())
-    }
-
     /// Reports messages of the attached function.
     fn forward_notices(&mut self, emit: &mut impl FnMut(DeviceEvent)) {
         while let Some(notice) = self.attached_mut().take_notice() {
@@ -301,29 +247,6 @@ impl<A: Attached> DeviceNode<A> {
         let gates = self.listeners.iter().filter_map(CarrierListener::gate);
         lines.extend(gates.map(|gate| ("gate".to_owned(), gate.report())));
         lines
-    }
-
-    /// One turn, then a wait if nothing happened.
-    fn step(
-        &mut self,
-        until: Option<Instant>,
-        emit: &mut impl FnMut(DeviceEvent),
-    ) -> io::Result<()> {
-        let (moved, timer) = self.turn(emit)?;
-        if moved {
-            self.poller.busy(self.clock.now());
-            return Ok(());
-        }
-        let poller = match &mut self.idle {
-            Some(idle) if self.condition.0 == Condition::Stopped => idle,
-            _ => &mut self.poller,
-        };
-        poller.wait(&self.clock, wire::earliest([timer, until]))
-    }
-
-    /// Whether all answers have been sent to the host.
-    fn is_drained(&mut self) -> bool {
-        self.node.link().is_none() || self.attached_mut().drain() && self.node.has_sent_all()
     }
 
     /// One turn without a wait, as [`run`](Self::run) repeats it; returns whether anything
@@ -468,6 +391,10 @@ impl<A: Attached> DeviceNode<A> {
                     let index = self.index(path);
                     let Path { carrier, watched, .. } = &mut self.paths[index];
                     carrier.limit_reads(None);
+                    if !goes_on {
+                        let name = carrier.identity().map(|host| host.name.clone());
+                        self.node.function_mut().inner.bind_host(name.as_deref());
+                    }
                     if self.paused.is_some() {
                         // If this fails, the link is lost and the host connects again.
                         let _ = self.poller.add(&*carrier, false);

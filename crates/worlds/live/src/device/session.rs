@@ -17,13 +17,13 @@ const TIME: usize = 8;
 pub struct NodeSession(Session);
 
 impl NodeSession {
-    /// Opens the file in the folder of a drive. Also returns the session of a process that was
+    /// Opens the file of a controller in the folder of a drive. Also returns the session of a process that was
     /// killed, if its host may still wait for it.
     ///
     /// # Errors
     /// One line that names the file.
-    pub fn open(folder: &Path) -> io::Result<(Self, Option<SavedNode>)> {
-        let (session, saved) = Session::open(folder)?;
+    pub fn open(folder: &Path, controller: u16) -> io::Result<(Self, Option<SavedNode>)> {
+        let (session, saved) = Session::open(folder, controller)?;
         let saved = saved.and_then(|saved| {
             let (time, state) = saved.split_first_chunk::<TIME>()?;
             let away = since_boot().checked_sub(u64::from_le_bytes(*time))?;
@@ -31,6 +31,14 @@ impl NodeSession {
             state.link.is_awaited_after(Duration::from_ns(away)).then_some(state)
         });
         Ok((Self(session), saved))
+    }
+
+    /// Removes the files of controllers above `last`.
+    ///
+    /// # Errors
+    /// One line that names the file.
+    pub fn remove_above(folder: &Path, last: u16) -> io::Result<()> {
+        Session::remove_above(folder, last)
     }
 
     /// Stores the state of a node before its effects leave.

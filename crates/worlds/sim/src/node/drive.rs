@@ -6,7 +6,7 @@ use crate::kernel::Component;
 use crate::pcie::Link;
 use crate::processor::{Crossing, Processor, after};
 use bytes::Bytes;
-use node::drive::{ContentsId, DriveOutput};
+use node::drive::{ContentsId, DriveOutput, FIRST};
 use node::faults::{Fault, FaultKind};
 use nvme::block::{Operation, Request};
 use nvme::state::{History, Records};
@@ -96,8 +96,8 @@ impl DriveNode {
         let identity = Config::new(config.serial.clone(), namespaces);
         let drive = Config { incarnation: seed, settings, ..identity };
         let records = (!config.volatile).then(|| drive.state().encode());
-        let node = power_on(Instant::ZERO, &drive, records.as_ref());
-        let node = node.with_faults(config.faults.iter().cloned().collect());
+        let mut node = power_on(Instant::ZERO, &drive, records.as_ref());
+        node.set_faults(config.faults.iter().cloned().collect());
         let mut end = 0;
         let contents = node.contents().zip(config.sizes()).map(|((nsid, id), size)| {
             // Namespace 1 has the pattern of `seed`.
@@ -200,7 +200,7 @@ impl DriveNode {
     /// Returns the state for [`go_on`](Self::go_on).
     pub(crate) fn kill(&mut self, now: Instant, last: Vec<Tlp>, unsent: &Unsent) -> Bytes {
         last.into_iter().for_each(|tlp| self.node.handle(now, Input::Tlp(tlp)));
-        let saved = self.node.subsystem_mut().save(unsent);
+        let saved = self.node.subsystem_mut().save(1, unsent);
         let records = self.records.as_ref().expect("the drive keeps its state");
         let subsystem = Subsystem::reopen(now, self.config.settings.clone(), records)
             .expect("the drive wrote the records itself");
@@ -212,7 +212,7 @@ impl DriveNode {
     pub(crate) fn go_on(&mut self, now: Instant, saved: Option<Bytes>) {
         match saved {
             Some(saved) => {
-                let restored = self.node.subsystem_mut().restore(now, &saved);
+                let restored = self.node.subsystem_mut().restore(now, 1, &saved);
                 restored.expect("the drive saved the state itself");
             }
             None => self.restart(now),
@@ -222,7 +222,8 @@ impl DriveNode {
     fn replace(&mut self, node: node::DriveNode) {
         let before: Vec<_> = self.node.contents().collect();
         let faults = self.node.take_faults();
-        self.node = node.with_faults(faults);
+        self.node = node;
+        self.node.set_faults(faults);
         if self.keeps {
             self.node.subsystem_mut().keep();
         }
@@ -259,7 +260,7 @@ impl DriveNode {
 
     /// Errors that the drive counted on PCIe.
     pub(crate) fn errors(&self) -> &pcie::Errors {
-        self.node.errors()
+        self.node.errors(FIRST)
     }
 
     /// The drive's lifetime counters.
