@@ -164,14 +164,11 @@ pub fn run(args: &Args) -> Outcome {
     let print = |number, event| {
         let name = controller(several, number);
         match event {
-            DeviceEvent::Report(report) if several => {
+            DeviceEvent::Report(report) => {
                 let named = |(what, counters)| (format!("{name}{what}"), counters);
                 print_report(&report.into_iter().map(named).collect());
             }
-            event => {
-                eprint!("{name}");
-                print_event(event);
-            }
+            event => eprintln!("{name}{}", line(&event)),
         }
     };
     let ran = serve(&mut nodes, stop.fd(), control, print);

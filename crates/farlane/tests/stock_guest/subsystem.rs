@@ -88,7 +88,7 @@ fn reservations(one: &mut Guest, two: &mut Guest, types: &[Type]) {
         run(one, &format!("release 0x11 {kind}"));
         run(two, "may write");
     }
-    // Preempted, the former holder is told and locked out.
+    // The preempted holder gets a notification and has no more access.
     run(one, "acquire 0x11 1");
     run(two, "register 0x22");
     run(two, "preempt 0x22 0x11 1");

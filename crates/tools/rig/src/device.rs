@@ -7,6 +7,7 @@ use live::net::Address;
 use live::{Clock, DeviceNode, NvmeDrive, Stop, random_number};
 use load::TraceTarget;
 use load::local::{Node, NodeParts};
+use node::drive::FIRST;
 use node::faults::Faults;
 use report::Failure;
 use sim::drive::DriveConfig;
@@ -41,7 +42,7 @@ impl DrivePlan {
     /// If the media cannot be opened, or the trace cannot be created.
     pub fn open(&self, clock: Clock, trace: &TraceTarget) -> Result<NvmeDrive, Failure> {
         let settings = drive_settings(self.max_payload, QUEUES);
-        let made = NvmeDrive::over(&self.backing, Some(&self.serial), "", settings, 1)?;
+        let made = NvmeDrive::over(&self.backing, Some(&self.serial), "", settings, FIRST)?;
         let tracer = trace.open(NodeRole::Device, random_number(), clock)?;
         Ok(made.traced(tracer).with_faults(self.faults[0].clone()))
     }

@@ -142,7 +142,7 @@ impl DriveNode {
     /// The controller with this CNTLID, as a function.
     ///
     /// # Panics
-    /// Calls of the port panic if there is no such controller.
+    /// The methods of the port panic if there is no such controller.
     pub fn port(&mut self, controller: u16) -> Port<'_> {
         Port { node: self, controller }
     }

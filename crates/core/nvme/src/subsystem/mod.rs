@@ -50,8 +50,6 @@ pub struct Subsystem {
     settings: Settings,
     /// Controllers in the order of CNTLID. The first has CNTLID 1.
     controllers: Vec<Controller>,
-    /// Whether functions have a label capability.
-    labelled: bool,
     /// Whether the node shuts down.
     stopping: bool,
     /// Room that the last saved state needed.
@@ -98,14 +96,8 @@ impl Subsystem {
     fn start(now: Instant, state: State, settings: Settings, store: Option<Store>) -> Self {
         settings.check();
         let shared = Shared::new(now, state, &settings, store);
-        let mut subsystem = Self {
-            shared,
-            settings,
-            controllers: Vec::new(),
-            labelled: false,
-            stopping: false,
-            saved_bytes: 0,
-        };
+        let mut subsystem =
+            Self { shared, settings, controllers: Vec::new(), stopping: false, saved_bytes: 0 };
         subsystem.add_controller(now);
         subsystem
     }
@@ -120,19 +112,26 @@ impl Subsystem {
         assert!(id < 0xfff0, "a subsystem has 65519 controllers at most");
         let id = id as u16;
         self.shared.add_controller(now, id);
-        let mut controller = Controller::new(now, id, &self.shared, self.settings.clone());
-        if self.labelled {
-            controller = controller.with_label(self.shared.label());
-        }
-        self.controllers.push(controller);
+        self.controllers.push(Controller::new(now, id, &self.shared, self.settings.clone()));
         id
     }
 
+    /// Adds controllers until there are `count`, as [`add_controller`](Self::add_controller).
+    ///
+    /// # Panics
+    /// As [`add_controller`](Self::add_controller).
+    #[must_use]
+    pub fn with_controllers(mut self, now: Instant, count: u16) -> Self {
+        while self.controllers() < count {
+            self.add_controller(now);
+        }
+        self
+    }
+
     /// Adds a label capability with serial number and capacity to the function of every controller.
-    /// Call this before any other method.
+    /// Call this after the last [`add_controller`](Self::add_controller) and before any other method.
     #[must_use]
     pub fn with_label(mut self) -> Self {
-        self.labelled = true;
         let label = self.shared.label();
         self.controllers =
             self.controllers.into_iter().map(|one| one.with_label(label.clone())).collect();

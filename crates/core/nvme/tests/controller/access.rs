@@ -229,7 +229,7 @@ fn resets_and_saved_states_keep_access() {
     host.configure(entry_sizes());
     host.testbed.settle();
     host.start();
-    // A reset clears the change count (NVMe 1.4, section 5.14.1.12), but is no change.
+    // A reset sets the change count to 0 (NVMe 1.4, section 5.14.1.12). It is not counted as a change.
     assert_eq!(summary(host), (0, 1, 3));
     two.restart(nvme::Subsystem::open);
     assert_eq!(summary(two.at(1)), (0, 1, 1));

@@ -97,18 +97,18 @@ impl Session {
     }
 
     fn over(mut memory: Memory, boot: &str) -> io::Result<(Self, Option<Bytes>)> {
-        if memory[..UNVERSIONED] == MAGIC[..UNVERSIONED] && memory[UNVERSIONED] > MAGIC[UNVERSIONED]
-        {
-            let version = memory[UNVERSIONED];
-            return Err(io::Error::other(format!(
-                "written by a later farlane (version {version})"
-            )));
+        if memory[..UNVERSIONED] == MAGIC[..UNVERSIONED] {
+            match memory[UNVERSIONED] {
+                version if version > MAGIC[UNVERSIONED] => {
+                    let why = format!("written by a later farlane (version {version})");
+                    return Err(io::Error::other(why));
+                }
+                // Its states are read, but a farlane that writes such states does not go on.
+                1 => memory[UNVERSIONED] = MAGIC[UNVERSIONED],
+                _ => {}
+            }
         }
         let head = [&MAGIC[..], boot.as_bytes()].concat();
-        if memory[..UNVERSIONED] == MAGIC[..UNVERSIONED] && memory[UNVERSIONED] == 1 {
-            // States of version 1 are read, but a farlane that writes those does not go on.
-            memory[UNVERSIONED] = MAGIC[UNVERSIONED];
-        }
         let last = match memory[..head.len()] == head[..] && memory[head.len()] == 0 {
             true => (0..2).filter_map(|at| state(&memory, at)).max_by_key(|(number, _)| *number),
             false => None,

@@ -19,12 +19,9 @@ use load::Console;
 use load::case::{CASES, Case, Path};
 use load::recording;
 use load::testbed::{Floor, Series, Testbed};
-use options::{TransportOption, parse_depth};
-use report::span;
-use report::target::Target;
+use options::{RoundArgs, TransportOption, parse_depth, usual_span};
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
-use wire::Duration;
 
 /// Measure throughput and latency, direct and tunnelled, compared with raw TCP
 #[derive(clap::Args, Debug)]
@@ -41,19 +38,8 @@ pub struct Args {
     /// Run fewer and shorter rounds, for at most 50 s
     #[arg(long)]
     quick: bool,
-    /// Rounds, 1 to 1000 [default: 7; with --quick 3]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: Option<u32>,
-    /// Print one JSON document instead of tables; docs/json.md describes it
-    #[arg(long)]
-    json: bool,
-    /// Write an HTML page with distributions. FILE - is standard output, instead of the tables
-    #[arg(long, value_name = "FILE")]
-    html: Option<Target>,
-    /// Poll for input this long before sleeping: lower latency, higher CPU load. A number alone is
-    /// in microseconds
-    #[arg(long, value_name = "TIME", default_value = "200us", value_parser = span::microseconds)]
-    spin: Duration,
+    #[command(flatten)]
+    round: RoundArgs,
     /// Payload sizes of TLPs (Max_Payload_Size), comma-separated, powers of two from 128 to 4096
     /// [default: 256,4096; with --aggregation only 128]
     #[arg(long, value_name = "BYTES", value_delimiter = ',',
@@ -125,15 +111,15 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         Some(Other::Efficiency(args)) => return efficiency::run(args),
         None => {}
     }
-    assign_stdout(args.json, &[("--html", args.html.as_ref())]);
-    let waiting = waiting(args.spin);
+    let RoundArgs { json: as_json, html, spin, .. } = &args.round;
+    assign_stdout(*as_json, &[("--html", html.as_ref())]);
+    let waiting = waiting(*spin);
     let stop = stop_on_signals()?;
     if !args.aggregation.is_empty() {
         return ablation::run(args, waiting, &stop);
     }
     let sizes = if args.mps.is_empty() { &[256, 4096][..] } else { &args.mps };
-    let rounds = args.rounds.unwrap_or(if args.quick { 3 } else { 7 });
-    let span = Duration::from_ms(if args.quick { 150 } else { 500 });
+    let (rounds, span) = (args.round.rounds(args.quick), usual_span(args.quick));
     let mut progress = Progress::new();
     let mut results = BenchResults {
         waiting,
@@ -166,12 +152,12 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     results.interrupted = stop.is_set();
     progress.done();
     let document = print::document(&results);
-    if args.json {
+    if *as_json {
         println!("{}", json(&document));
     } else {
         print::table(&document);
     }
-    if let Some(target) = &args.html {
+    if let Some(target) = html {
         target.write(&html::page(&results, &document))?;
     }
     Ok(Ended::unless(results.interrupted))

@@ -19,8 +19,8 @@ use storage::media::Media;
 use wire::Instant;
 
 /// A drive with the media of its namespaces, seen by one of its controllers. The nodes of all
-/// controllers run in one thread ([`serve`](crate::device::serve)); that of the first one watches
-/// the media.
+/// controllers run in one thread ([`serve`](crate::device::serve)). The node of the first controller
+/// watches the media.
 pub struct NvmeDrive {
     drive: Rc<RefCell<Drive>>,
     controller: u16,

@@ -6,12 +6,12 @@ use crate::random_number;
 use credentials::host_identifier;
 use node::device::SavedNode;
 use node::drive::FIRST;
-use nvme::state::State;
+use nvme::state::{Records, State};
 use nvme::{Settings, Subsystem};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use storage::drive::{Committer, DriveFolder};
+use storage::drive::{Committer, DriveFolder, Session};
 use storage::media::Media;
 use wire::Instant;
 
@@ -24,8 +24,8 @@ pub struct OpenDrive {
 }
 
 impl NvmeDrive {
-    /// Opens the drive in `folder` for this process only, with `settings` and so many controllers,
-    /// at least one. `warn` receives one line for each remark.
+    /// Opens the drive in `folder` for this process only, with `settings`. `controllers` is the number
+    /// of controllers, 1 or more. `warn` receives one line for each remark.
     ///
     /// # Errors
     /// One line that names the folder.
@@ -68,22 +68,21 @@ impl NvmeDrive {
         let sessions = (FIRST..=controllers).map(|one| NodeSession::open(folder, one));
         let (sessions, mut saved): (Vec<_>, Vec<_>) =
             sessions.collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
-        NodeSession::remove_above(folder, controllers)?;
-        let mut subsystem = None;
-        if !lost && saved.iter().any(Option::is_some) {
-            let opened = Subsystem::reopen(Instant::ZERO, settings.clone(), &records);
-            let opened = opened.map_err(|why| fail(&why))?;
-            match resumed(with_controllers(opened, controllers), &saved) {
-                Ok(resumed) => subsystem = Some(resumed),
-                Err(why) => warn(&format!("{}: no host goes on: {why}", folder.display())),
+        Session::remove_above(folder, controllers)?;
+        let goes_on = !lost && saved.iter().any(Option::is_some);
+        let resumed = match goes_on.then(|| resumed(&settings, &records, &saved)).transpose() {
+            Ok(resumed) => resumed,
+            Err(why) => {
+                warn(&format!("{}: no host goes on: {why}", folder.display()));
+                None
             }
-        }
-        let subsystem = match subsystem {
+        };
+        let subsystem = match resumed {
             Some(subsystem) => subsystem,
             None => {
                 saved.fill_with(|| None);
                 let opened = Subsystem::open(Instant::ZERO, settings, &records);
-                with_controllers(opened.map_err(|why| fail(&why))?, controllers)
+                kept(opened.map_err(|why| fail(&why))?, controllers)
             }
         };
         let drive = Self::new(subsystem, media).kept_by(Committer::new(drive)?);
@@ -91,24 +90,26 @@ impl NvmeDrive {
     }
 }
 
-/// The drive of an earlier process, which hosts still use.
-fn resumed(mut subsystem: Subsystem, saved: &[Option<SavedNode>]) -> io::Result<Subsystem> {
+/// The drive of an earlier process, which hosts still use; `saved` has an entry for each controller.
+fn resumed(
+    settings: &Settings,
+    records: &Records,
+    saved: &[Option<SavedNode>],
+) -> io::Result<Subsystem> {
+    let opened = Subsystem::reopen(Instant::ZERO, settings.clone(), records);
+    let mut subsystem = kept(opened.map_err(io::Error::other)?, saved.len() as u16);
     for (controller, saved) in (FIRST..).zip(saved) {
-        if let Some(saved) = saved {
-            subsystem.port(controller).bind_host(saved.peer().map(host_identifier));
-            let restored = subsystem.restore(Instant::ZERO, controller, &saved.link.function);
-            restored.map_err(io::Error::other)?;
-        }
+        let Some(saved) = saved else { continue };
+        subsystem.port(controller).bind_host(saved.peer().map(host_identifier));
+        let restored = subsystem.restore(Instant::ZERO, controller, &saved.link.function);
+        restored.map_err(io::Error::other)?;
     }
     Ok(subsystem)
 }
 
-/// The controllers of a drive after [`Subsystem::open`] or [`Subsystem::reopen`].
-fn with_controllers(mut subsystem: Subsystem, controllers: u16) -> Subsystem {
-    for _ in FIRST..controllers {
-        subsystem.add_controller(Instant::ZERO);
-    }
-    subsystem = subsystem.with_label();
+/// A subsystem with its controllers, whose states are kept.
+fn kept(subsystem: Subsystem, controllers: u16) -> Subsystem {
+    let mut subsystem = subsystem.with_controllers(Instant::ZERO, controllers).with_label();
     subsystem.keep();
     subsystem
 }

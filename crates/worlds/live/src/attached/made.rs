@@ -22,8 +22,9 @@ pub fn drive_settings(max_payload: usize, queues: u16) -> Settings {
 }
 
 impl NvmeDrive {
-    /// A drive over `namespaces`, starting at NSID 1, with so many controllers, at least one. The default serial number is constant as long
-    /// as the files of the drive, or `place`, are the same.
+    /// A drive over `namespaces`, starting at NSID 1. `controllers` is the number of controllers, 1 or
+    /// more. The default serial number is constant as long as the files of the drive, or `place`, are
+    /// the same.
     ///
     /// # Errors
     /// One line that names the namespace, or gives the available memory.
@@ -44,10 +45,8 @@ impl NvmeDrive {
         config.settings = settings;
         config.incarnation = incarnation_of(&config.namespaces, &media);
         let media = (1..).zip(media).collect();
-        let mut subsystem = Subsystem::new(Instant::ZERO, &config);
-        for _ in FIRST..controllers {
-            subsystem.add_controller(Instant::ZERO);
-        }
+        let subsystem =
+            Subsystem::new(Instant::ZERO, &config).with_controllers(Instant::ZERO, controllers);
         Ok(Self::new(subsystem.with_label(), media))
     }
 

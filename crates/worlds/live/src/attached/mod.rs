@@ -14,6 +14,7 @@ pub use switch::Switch;
 use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use bytes::Bytes;
+use node::drive::FIRST;
 use pcie::Function;
 use pcie::dma_test::DmaTest;
 use pcie::endpoint::Unsent;
@@ -41,7 +42,7 @@ pub trait Attached: Function {
 
     /// CNTLID of the controller that the function is.
     fn controller(&self) -> u16 {
-        1
+        FIRST
     }
 
     /// Notes that a host attaches; `name`: as which it has proved its identity.

@@ -99,11 +99,11 @@ fn step<A: Attached>(
         let (moved, timer) = node.turn(&mut |event| emit(number, event))?;
         (any, until) = (any | moved, earliest([until, timer]));
     }
-    let (clock, is_one) = (nodes[0].clock, several.is_none());
+    let clock = nodes[0].clock;
     if any {
         for node in nodes {
             node.poller.busy(clock.now());
-            if !is_one {
+            if several.is_some() {
                 // What one has done may be work for another.
                 node.settled = None;
             }

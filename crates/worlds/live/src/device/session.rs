@@ -33,14 +33,6 @@ impl NodeSession {
         Ok((Self(session), saved))
     }
 
-    /// Removes the files of controllers above `last`.
-    ///
-    /// # Errors
-    /// One line that names the file.
-    pub fn remove_above(folder: &Path, last: u16) -> io::Result<()> {
-        Session::remove_above(folder, last)
-    }
-
     /// Stores the state of a node before its effects leave.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::measure::{
 };
 use crate::transport::Stream;
 use node::faults::Fault;
-use switch::tunnel::{MAX_PATHS, Report};
+use switch::tunnel::Report;
 use wire::Instant;
 use wire::tlp::{Packet, Tlp, TraceId};
 
@@ -87,21 +87,21 @@ impl Context<'_> {
         }
     }
 
-    /// Accounts the reports of a link end that sends on `out`; `lane` has the place there of each of
-    /// its paths. Returns the number of TLPs sent.
+    /// Accounts the reports of a link end that sends on `out`. `next` returns a report and the lane of
+    /// `out` that it concerns. Returns the number of TLPs sent.
     pub(crate) fn account(
         &mut self,
         point: Point,
-        (out, lanes): (&mut Stream, [usize; MAX_PATHS]),
-        mut next: impl FnMut() -> Option<Report>,
+        out: &mut Stream,
+        mut next: impl FnMut() -> Option<(usize, Report)>,
     ) -> usize {
         let mut tlps = 0;
-        while let Some(report) = next() {
+        while let Some((lane, report)) = next() {
             match report {
                 Report::Dropped(trace_id) => self.journeys.end(trace_id),
-                Report::Frame(path, frame) => {
+                Report::Frame(_, frame) => {
                     if frame.sent {
-                        out.transmitted(self.now, lanes[path], &frame, self.journeys);
+                        out.transmitted(self.now, lane, &frame, self.journeys);
                         tlps += frame.trace_ids.len();
                     }
                     if let Some(observer) = self.observer {

@@ -269,21 +269,18 @@ impl DeviceNode {
         let link = self.node.link();
         let carries = |path: &Path| link.is_some() && path.id == link;
         self.current = self.paths.iter().position(carries).unwrap_or(self.current);
-        let lane = |number| {
-            let id = self.node.path(number)?;
-            Some(self.paths.iter().find(|path| path.id == Some(id))?.lane)
-        };
         let Path { link, lane: current, .. } = self.paths[self.current];
-        let lanes = std::array::from_fn(|number| lane(number).unwrap_or(current));
         let (point, node) = (Point::TunnelDevice(self.number()), &mut self.node);
-        let up = (&mut streams[link][1], lanes);
-        let (processor, now) = (self.processor.as_ref(), context.now);
-        context.account(point, up, || {
-            let report = node.poll_report();
-            if let (Some(processor), Some(Report::Frame(_, frame))) = (processor, &report) {
+        let (paths, processor, now) = (&self.paths, self.processor.as_ref(), context.now);
+        context.account(point, &mut streams[link][1], || {
+            let report = node.poll_report()?;
+            let Report::Frame(path, frame) = &report else { return Some((current, report)) };
+            if let Some(processor) = processor {
                 receive_messages(now, processor, frame);
             }
-            report
+            let id = node.path(*path);
+            let own = paths.iter().find(|own| id.is_some() && own.id == id);
+            Some((own.map_or(current, |own| own.lane), report))
         })
     }
 

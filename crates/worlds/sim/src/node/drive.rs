@@ -200,7 +200,7 @@ impl DriveNode {
     /// Returns the state for [`go_on`](Self::go_on).
     pub(crate) fn kill(&mut self, now: Instant, last: Vec<Tlp>, unsent: &Unsent) -> Bytes {
         last.into_iter().for_each(|tlp| self.node.handle(now, Input::Tlp(tlp)));
-        let saved = self.node.subsystem_mut().save(1, unsent);
+        let saved = self.node.subsystem_mut().save(FIRST, unsent);
         let records = self.records.as_ref().expect("the drive keeps its state");
         let subsystem = Subsystem::reopen(now, self.config.settings.clone(), records)
             .expect("the drive wrote the records itself");
@@ -212,7 +212,7 @@ impl DriveNode {
     pub(crate) fn go_on(&mut self, now: Instant, saved: Option<Bytes>) {
         match saved {
             Some(saved) => {
-                let restored = self.node.subsystem_mut().restore(now, 1, &saved);
+                let restored = self.node.subsystem_mut().restore(now, FIRST, &saved);
                 restored.expect("the drive saved the state itself");
             }
             None => self.restart(now),

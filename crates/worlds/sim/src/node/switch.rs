@@ -16,7 +16,7 @@ use pcie::{Function, Ports, Ready, Wait};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use switch::congestion::Rate;
-use switch::tunnel;
+use switch::tunnel::{self, Report};
 use wire::earliest;
 use wire::{Bdf, Instant};
 
@@ -228,8 +228,11 @@ impl SwitchNode {
         context: &mut Context,
     ) -> usize {
         let (point, node) = (self.point(port), &mut self.node);
-        let lanes = std::array::from_fn(|number| number);
-        context.account(point, (&mut streams[port][0], lanes), || node.poll_report(port))
+        context.account(point, &mut streams[port][0], || {
+            let report = node.poll_report(port)?;
+            let lane = if let Report::Frame(path, _) = &report { *path } else { 0 };
+            Some((lane, report))
+        })
     }
 
     fn receive_network(&mut self, env: &mut Env, context: &mut Context) {

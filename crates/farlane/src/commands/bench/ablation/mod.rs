@@ -19,9 +19,9 @@ pub fn run(args: &Args, waiting: Waiting, stop: &Stop) -> Result<Ended, Failure>
         [mps] if mps <= 1024 => mps,
         _ => wrong_usage("--mps with --aggregation: expected one size up to 1024"),
     };
-    let (rounds, span, pair_span) = match args.quick {
-        true => (3, Duration::from_ms(100), Duration::from_ms(20)),
-        false => (7, Duration::from_ms(500), Duration::from_ms(100)),
+    let (span, pair_span) = match args.quick {
+        true => (Duration::from_ms(100), Duration::from_ms(20)),
+        false => (Duration::from_ms(500), Duration::from_ms(100)),
     };
     let settings = AblationSettings {
         waiting,
@@ -33,18 +33,18 @@ pub fn run(args: &Args, waiting: Waiting, stop: &Stop) -> Result<Ended, Failure>
         policies: args.aggregation.clone(),
         link_rate: args.line_rate,
         cases: selected(args),
-        rounds: args.rounds.unwrap_or(rounds),
+        rounds: args.round.rounds(args.quick),
         span,
         pair_span,
     };
     let all = measure(&settings, &mut Progress::new(), stop)?;
     let document = print::document(&all);
-    if args.json {
+    if args.round.json {
         println!("{}", crate::commands::json(&document));
     } else {
         print::table(&document);
     }
-    if let Some(target) = &args.html {
+    if let Some(target) = &args.round.html {
         target.write(&html::page(&all, &document))?;
     }
     Ok(Ended::unless(all.interrupted))

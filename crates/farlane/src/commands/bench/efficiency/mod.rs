@@ -4,6 +4,7 @@ mod html;
 pub(in crate::commands) mod print;
 
 use super::super::{Ended, Failure, json};
+use super::options::{RoundArgs, usual_span};
 use crate::node::waiting;
 use crate::output::{assign_stdout, one_of};
 use crate::progress::Progress;
@@ -12,7 +13,6 @@ use ::node::push::Mode;
 use load::case::{Path, efficiency_cases};
 use load::testbed::{Series, Testbed};
 use report::span;
-use report::target::Target;
 use wire::Duration;
 
 /// Compare IOPS, processor time, latency and consistency, direct and tunnelled
@@ -29,9 +29,8 @@ pub struct Args {
     /// Run fewer and shorter rounds, for about 10 s
     #[arg(long)]
     quick: bool,
-    /// Rounds, 1 to 1000 [default: 7; with --quick 3]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: Option<u32>,
+    #[command(flatten)]
+    round: RoundArgs,
     /// Time of a workload on one path in a round [default: 500ms; with --quick 150ms]. A number
     /// alone is in seconds
     #[arg(long, value_name = "TIME", value_parser = span::seconds)]
@@ -39,17 +38,6 @@ pub struct Args {
     /// Commands in flight, 1 to 32
     #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = clap::value_parser!(u8).range(1..=32))]
     iodepth: u8,
-    /// Print one JSON document instead of the table; docs/json.md describes it
-    #[arg(long)]
-    json: bool,
-    /// Write an HTML page with all rounds and distributions. FILE - is standard output, instead of
-    /// the table
-    #[arg(long, value_name = "FILE")]
-    html: Option<Target>,
-    /// Poll for input this long before sleeping: lower latency, higher CPU load. A number alone is
-    /// in microseconds
-    #[arg(long, value_name = "TIME", default_value = "200us", value_parser = span::microseconds)]
-    spin: Duration,
     /// Largest payload of a TLP (Max_Payload_Size), a power of two from 128 to 4096
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = crate::node::parse_mps)]
     mps: u16,
@@ -65,17 +53,17 @@ pub(crate) type PathPair = [Series; 2];
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Ended, Failure> {
-    assign_stdout(args.json, &[("--html", args.html.as_ref())]);
+    let RoundArgs { json: as_json, html, spin, .. } = &args.round;
+    assign_stdout(*as_json, &[("--html", html.as_ref())]);
     let stop = stop_on_signals()?;
-    let rounds = args.rounds.unwrap_or(if args.quick { 3 } else { 7 });
-    let usual = Duration::from_ms(if args.quick { 150 } else { 500 });
-    let span = args.runtime.unwrap_or(usual);
+    let rounds = args.round.rounds(args.quick);
+    let span = args.runtime.unwrap_or(usual_span(args.quick));
     let cases = efficiency_cases(args.iodepth.into());
     let paths = [(Path::Direct, Mode::Off), (Path::Tunnelled, args.push)];
     let pair = |case| paths.map(|(path, push)| Series::new(path, args.mps, push, case));
     let mut pairs: Vec<PathPair> = cases.map(pair).into();
     let mut progress = Progress::new();
-    let mut bench = Testbed::new(waiting(args.spin), &pairs[0])?;
+    let mut bench = Testbed::new(waiting(*spin), &pairs[0])?;
     'rounds: for round in 1..=rounds {
         for pair in &mut pairs {
             if stop.is_set() {
@@ -92,12 +80,12 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     progress.done();
     pairs.retain(|[direct, _]| !direct.rounds.is_empty());
     let document = print::document(args, &pairs, stop.is_set());
-    if args.json {
+    if *as_json {
         println!("{}", json(&document));
     } else {
         print::table(&document);
     }
-    if let Some(target) = &args.html {
+    if let Some(target) = html {
         target.write(&html::page(&pairs, &document))?;
     }
     Ok(Ended::unless(document.interrupted))

@@ -158,7 +158,7 @@ pub fn document(args: &Args, pairs: &[PathPair], interrupted: bool) -> Efficienc
         interrupted,
         mps: args.mps,
         push: args.push.name(),
-        spin_ns: args.spin.as_ns(),
+        spin_ns: args.round.spin.as_ns(),
         runs: pairs.iter().map(run).collect(),
     }
 }
