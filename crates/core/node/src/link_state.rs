@@ -93,6 +93,8 @@ pub(crate) struct Link {
     pub up: bool,
     /// Whether the session has no path.
     pub interrupted: bool,
+    /// Whether the session ends when the far side's lease does.
+    pub over: bool,
     /// Whether the session uses several paths at the same time.
     pub several: bool,
     /// Why the last attempt failed, if the next attempts will fail for the same reason.
@@ -111,6 +113,7 @@ impl Link {
             turn: 0,
             up: false,
             interrupted: false,
+            over: false,
             several: false,
             refusal: None,
             timer: None,
@@ -121,7 +124,7 @@ impl Link {
     pub(crate) fn may_connect(&self, lane: usize) -> bool {
         match (self.up, self.interrupted) {
             (false, _) => lane == self.turn,
-            (true, true) => true,
+            (true, true) => !self.over,
             (true, false) => self.several,
         }
     }
@@ -183,7 +186,7 @@ impl Link {
         buses: RangeInclusive<u8>,
         cause: Cause,
     ) -> Option<LinkEvent> {
-        (self.timer, self.interrupted, self.several) = (None, false, false);
+        (self.timer, self.interrupted, self.over, self.several) = (None, false, false, false);
         if std::mem::take(&mut self.up) {
             for lane in &mut self.lanes {
                 lane.path = Path::Waiting(now + RETRY_PAUSE);

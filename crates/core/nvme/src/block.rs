@@ -1,5 +1,6 @@
 //! Requests of controllers to the media.
 
+use crate::controller::controller_of;
 use bytes::Bytes;
 use wire::trace::{CommandId, MediaOperation};
 
@@ -20,6 +21,14 @@ pub struct Request {
     pub nsid: u32,
     /// The operation.
     pub operation: Operation,
+}
+
+impl Request {
+    /// The CNTLID of the controller that a request with this identifier belongs to; 0 for a sanitize
+    /// operation.
+    pub fn controller_of(id: u64) -> u16 {
+        controller_of(id)
+    }
 }
 
 /// An operation of the media. Offsets and lengths are in bytes, inside the contents of the

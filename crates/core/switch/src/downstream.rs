@@ -109,6 +109,10 @@ impl<F: Function, R: Rule> Downstream<F, R> {
     /// Exchanges TLPs between tunnel and function until neither has a TLP for the other. Returns
     /// the time at which the function must be polled again.
     pub fn exchange(&mut self, now: Instant) -> Option<Instant> {
+        if self.tunnel.is_up() && self.tunnel.lease().is_some_and(|until| now >= until) {
+            self.waits = None;
+            return None;
+        }
         let mut down = true;
         loop {
             while down && let Some(tlp) = self.next_down() {

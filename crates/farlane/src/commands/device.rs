@@ -18,7 +18,8 @@ use nvme::MAX_QUEUES;
 use std::io;
 use std::path::PathBuf;
 use switch::push_store::CAPACITY;
-use switch::tunnel::Settings;
+use switch::tunnel::{LEASE, Settings};
+use wire::Duration;
 use wire::frame::{MoveStatus, Moved, Role};
 use wire::trace::NodeRole;
 
@@ -133,7 +134,8 @@ pub fn run(args: &Args) -> Outcome {
             (NvmeDrive::over(&namespaces, serial, &place, settings, controllers)?, Vec::new())
         }
     };
-    let tunnel = Settings { push: CAPACITY, ..options.tunnel(Role::Device) };
+    let lease = if several { LEASE } else { Duration::ZERO };
+    let tunnel = Settings { push: CAPACITY, lease, ..options.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let [of_drive, of_node] = args.faults.split();

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 /// A device node with two controllers, and their addresses.
-fn two(options: &[&str]) -> (Process, [String; 2]) {
+pub fn two(options: &[&str]) -> (Process, [String; 2]) {
     let listen = ["device", "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"];
     let device = node(&[&listen[..], &["--namespace", "ram=8M"], options].concat());
     let addresses = [(); 2].map(|()| device.listens());

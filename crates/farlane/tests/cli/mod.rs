@@ -17,6 +17,7 @@ pub mod json_document;
 pub mod keys;
 mod lab;
 mod latency;
+mod lease;
 mod live;
 mod media;
 mod mistakes;

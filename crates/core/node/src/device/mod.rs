@@ -341,7 +341,7 @@ impl<F: Function> DeviceNode<F> {
                 output
             }
             (downstream::Output::Timeout(_), Some(Disconnect::Ended(cause)), _) => {
-                self.downstream.tunnel.take_down(cause);
+                self.downstream.tunnel.take_down(now, cause);
                 self.downstream.poll(now)
             }
             (downstream::Output::Timeout(_), None, Some(path)) => {
@@ -420,7 +420,9 @@ impl<F: Function> DeviceNode<F> {
                     (path.room, path.closed) = (0, true);
                 }
             }
-            (Some(Served::Replaces), _) => self.downstream.tunnel.take_down(Cause::SessionGone),
+            (Some(Served::Replaces), _) => {
+                self.downstream.tunnel.take_down(now, Cause::SessionGone)
+            }
             _ => {}
         }
         if let Some((group, by, allowed)) = self.pending.requested_move() {

@@ -5,7 +5,10 @@
 //! [`DriveNode::poll_drive`] until that returns `None`. If the owner answered any output, it polls
 //! the ports again.
 
+mod leases;
+
 use crate::faults::{Fault, Faults};
+use leases::Leases;
 use nvme::block::{Completion, Error, Request};
 use nvme::{Commit, Subsystem};
 use pcie::{Errors, Function, Input, Output, Ports, Ready};
@@ -94,6 +97,7 @@ pub struct DriveNode {
     /// Delayed requests, by the time at which they continue and by identifier. Their number is
     /// bounded by the requests of the controllers.
     held: BTreeMap<(Instant, u64), Held>,
+    leases: Leases,
     /// Time of the last event.
     now: Instant,
 }
@@ -110,6 +114,7 @@ impl DriveNode {
             storing: None,
             faults: Faults::default(),
             held: BTreeMap::new(),
+            leases: Leases::default(),
             now: Instant::ZERO,
         }
     }
@@ -162,6 +167,12 @@ impl DriveNode {
         &mut self.subsystem
     }
 
+    /// Sets until when the media carry out requests of a controller. From the first call on, every
+    /// controller has a lease, which is over before it is set.
+    pub fn set_lease(&mut self, controller: u16, until: Instant) {
+        self.leases.set(controller, until);
+    }
+
     /// When the next request that is late by a fault begins. The owner polls again then: a request
     /// is held by [`poll_drive`](Self::poll_drive), after [`poll`](Function::poll) said how long to
     /// wait.
@@ -177,13 +188,12 @@ impl DriveNode {
         if let Some(commit) = self.poll_store() {
             return Some(DriveOutput::Store(commit));
         }
-        if let Some(entry) = self.held.first_entry()
-            && entry.key().0 <= self.now
-        {
-            return Some(entry.remove().output());
+        if let Some(held) = self.take_late() {
+            return Some(self.begin(held));
         }
         loop {
-            let request = self.subsystem.poll_block()?;
+            let (leases, now) = (&self.leases, self.now);
+            let request = self.subsystem.poll_block_of(&|id| leases.allow(now, id))?;
             let contents = self.contents.get_mut(&request.nsid).expect("a request's namespace");
             contents.under_way += 1;
             let contents = contents.id;
@@ -191,10 +201,27 @@ impl DriveNode {
             let id = request.id;
             let held = Held { contents, request, error };
             match late {
-                None => return Some(held.output()),
+                None => return Some(self.begin(held)),
                 Some(late) => self.held.insert((self.now + late, id), held),
             };
         }
+    }
+
+    /// Takes a delayed request that begins now. It fails if the controller's lease is over: the host
+    /// may have sent it again over another controller.
+    fn take_late(&mut self) -> Option<Held> {
+        let entry = self.held.first_entry().filter(|entry| entry.key().0 <= self.now)?;
+        let controller = Request::controller_of(entry.key().1);
+        if self.leases.is_over(self.now, controller) {
+            let held = entry.remove();
+            return Some(Held { error: held.error.or(Some(Error::Internal)), ..held });
+        }
+        self.leases.allow(self.now, controller).then(|| entry.remove())
+    }
+
+    fn begin(&mut self, held: Held) -> DriveOutput {
+        self.leases.begin(Request::controller_of(held.request.id));
+        held.output()
     }
 
     /// The delay and the error of a request. Faults affect only requests for blocks of commands,
@@ -244,6 +271,7 @@ impl DriveNode {
         result: Completion,
     ) {
         self.now = now;
+        self.leases.end(Request::controller_of(id));
         let current = self.contents.get_mut(&contents.nsid).filter(|one| one.id == contents);
         if current.is_some() && result == Err(Error::ReadOnly) {
             // The media became read-only: every host receives an event, and SMART shows it.

@@ -134,10 +134,10 @@ impl SwitchNode {
             }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
             (Path::Connecting(_), path::Input::Refused(why)) if interrupted => {
-                upstream.tunnel_mut(link).take_down(Cause::Refused(why));
+                upstream.tunnel_mut(link).take_down(now, Cause::Refused(why));
             }
             (Path::Open(_), path::Input::Refused(why)) if up => {
-                upstream.tunnel_mut(link).take_down(Cause::Refused(why));
+                upstream.tunnel_mut(link).take_down(now, Cause::Refused(why));
             }
             // The other path carries the link.
             (Path::Connecting(_), path::Input::Refused(why)) if up => {
@@ -208,9 +208,15 @@ impl SwitchNode {
         self.upstream.tunnel_mut(link).poll_report()
     }
 
-    /// Ends the session of a link, because of `cause`. Another one follows.
-    pub fn take_down(&mut self, link: usize, cause: Cause) {
-        self.upstream.tunnel_mut(link).take_down(cause);
+    /// As [`tunnel::Tunnel::take_down`]. Another session follows.
+    pub fn take_down(&mut self, now: Instant, link: usize, cause: Cause) {
+        self.upstream.tunnel_mut(link).take_down(now, cause);
+        self.egress.begin();
+    }
+
+    /// As [`tunnel::Tunnel::give_up`].
+    pub fn give_up(&mut self, now: Instant, link: usize) {
+        self.upstream.tunnel_mut(link).give_up(now);
         self.egress.begin();
     }
 
@@ -241,6 +247,7 @@ impl SwitchNode {
 
     /// Starts an attempt that is due, and cancels one that timed out.
     fn maintain(&mut self, now: Instant, (link, lane): (usize, usize)) {
+        self.links[link].over = self.upstream.tunnel(link).is_over();
         let may_connect = self.links[link].may_connect(lane);
         let Lane { path, failed, .. } = &mut self.links[link].lanes[lane];
         match *path {

@@ -428,7 +428,7 @@ fn block_key(id: u64) -> Key {
     Key::from_u64(id & !(0xffff << CONTROLLER))
 }
 
-/// The CNTLID of the controller that a block request belongs to.
+/// The CNTLID of the controller that a block request belongs to; 0 for a sanitize operation.
 pub(crate) fn controller_of(id: u64) -> u16 {
     (id >> CONTROLLER) as u16
 }

@@ -21,13 +21,13 @@ pub(crate) struct Hold {
 
 impl Subsystem {
     /// The next media request that conflicts with no held blocks.
-    pub(super) fn poll_free_block(&mut self) -> Option<block::Request> {
+    pub(super) fn poll_free_block(&mut self, may: &dyn Fn(u16) -> bool) -> Option<block::Request> {
         let controllers = &self.controllers;
         let works =
             |hold: &Hold| controllers[usize::from(hold.controller) - 1].works_on(hold.pair[1]);
         self.shared.holds.retain(works);
         let free = (0..self.controllers.len()).find_map(|at| {
-            let id = self.controllers[at].id;
+            let id = Some(self.controllers[at].id).filter(|id| may(*id))?;
             let free = |key, request: &_| self.is_free(id, key, request);
             self.controllers[at].find_block(free).map(|index| (at, index))
         });

@@ -160,15 +160,18 @@ impl Subsystem {
         &self.controllers[usize::from(controller) - 1]
     }
 
-    /// The next media request. A controller has at most twice [`Settings::commands`] requests
-    /// outstanding.
-    pub fn poll_block(&mut self) -> Option<block::Request> {
+    /// The next media request of a controller that `may` begin one. A controller has at most twice
+    /// [`Settings::commands`] requests outstanding.
+    pub fn poll_block_of(&mut self, may: &dyn Fn(u16) -> bool) -> Option<block::Request> {
         while let Some((id, key)) = self.shared.claims.next_granted() {
             self.controllers[usize::from(id) - 1].proceed(&mut self.shared, key);
         }
         let request = match self.shared.holds.is_empty() {
-            true => self.controllers.iter_mut().find_map(Controller::poll_block),
-            false => self.poll_free_block(),
+            true => {
+                let mut willing = self.controllers.iter_mut().filter(|one| may(one.id));
+                willing.find_map(Controller::poll_block)
+            }
+            false => self.poll_free_block(may),
         };
         if request.is_some() || self.shared.erase.is_none() || self.stopping {
             return request;
@@ -176,6 +179,11 @@ impl Subsystem {
         // The requests of a sanitize operation must not overtake older requests.
         let idle = self.controllers.iter().all(Controller::is_media_idle);
         if idle { self.shared.next_erase() } else { None }
+    }
+
+    /// As [`poll_block_of`](Self::poll_block_of), of any controller.
+    pub fn poll_block(&mut self) -> Option<block::Request> {
+        self.poll_block_of(&|_| true)
     }
 
     /// Completes a media request. Drops the data of a request from before a reset.

@@ -14,6 +14,7 @@ mod account;
 mod cause;
 mod frames;
 mod io;
+mod lease;
 mod path;
 mod receiver;
 mod replay;
@@ -31,6 +32,7 @@ pub use account::Counters;
 use bytes::{Bytes, BytesMut};
 pub use cause::Cause;
 pub use io::{Input, Output};
+use lease::{Given, Held};
 use path::Path;
 use pcie::Ready;
 pub use report::Report;
@@ -53,6 +55,9 @@ const KEEPALIVE: Duration = Duration::from_ms(15);
 /// The silence of a busy path after which another one takes over.
 const SUSPICIOUS: Duration = Duration::from_ms(50);
 
+/// The lease of a device that hosts reach over several links ([`Settings::lease`]).
+pub const LEASE: Duration = Duration::from_ms(1_000);
+
 /// One end of a link.
 #[derive(Debug)]
 pub struct Tunnel {
@@ -70,6 +75,9 @@ pub struct Tunnel {
     outputs: VecDeque<Output>,
     /// Number of posted TLPs that were queued when the link went down.
     posted_lost: u64,
+    /// The lease of this end, if it is a device, and of the far side.
+    held: Held,
+    given: Given,
     account: Account,
 }
 
@@ -77,8 +85,10 @@ pub struct Tunnel {
 #[derive(Debug)]
 struct Interruption {
     cause: Cause,
-    /// When the session ends.
+    /// When the session ends, unless the far side's lease ends later.
     until: Instant,
+    /// Whether no path may carry the session on.
+    over: bool,
 }
 
 impl Tunnel {
@@ -94,6 +104,8 @@ impl Tunnel {
             frames: BytesMut::new(),
             outputs: VecDeque::new(),
             posted_lost: 0,
+            held: Held::new(settings.lease),
+            given: Given::default(),
             account: Account::default(),
         }
     }
@@ -111,7 +123,7 @@ impl Tunnel {
             Input::Received(bytes) => {
                 self.paths[path].heard(now);
                 self.account.counters.bytes_received += bytes.len() as u64;
-                if let Err(cause) = self.received(path, bytes) {
+                if let Err(cause) = self.received(now, path, bytes) {
                     self.fail(now, path, cause);
                 }
             }
@@ -126,7 +138,7 @@ impl Tunnel {
     }
 
     fn connected(&mut self, now: Instant, path: usize) {
-        let goes_on = self.session.survives().is_some();
+        let goes_on = self.session.survives().is_some() || self.is_over();
         if !goes_on {
             self.end();
             self.sessions = self.sessions.wrapping_add(1);
@@ -136,6 +148,10 @@ impl Tunnel {
         }
         let greeting = self.session.greeting(goes_on);
         self.paths[path] = Path::connected(self.settings, greeting, now);
+        if self.is_over() {
+            self.paths[path].abandon();
+            self.outputs.push_back(Output::PathLost(path, Cause::Disconnected));
+        }
     }
 
     /// Handles the failure of a path: the session goes on over the other one or is interrupted, if
@@ -151,7 +167,7 @@ impl Tunnel {
             Some(_) => self.interrupted.is_none() || !cause.ends_session(),
         };
         if !goes_on {
-            return self.close(cause);
+            return self.end_session(now, cause);
         }
         self.paths[path].abandon();
         if carried {
@@ -169,7 +185,8 @@ impl Tunnel {
             },
             (None, Some(span)) => {
                 self.session.interrupt();
-                self.interrupted = Some(Interruption { cause: cause.clone(), until: now + span });
+                let (cause, until) = (cause.clone(), now + span);
+                self.interrupted = Some(Interruption { cause, until, over: false });
             }
             _ => {}
         }
@@ -182,8 +199,32 @@ impl Tunnel {
     }
 
     /// Takes the link down, and ends its session even if it survives connections.
-    pub fn take_down(&mut self, cause: Cause) {
-        self.close(cause);
+    /// Waits until the far side's lease is over.
+    pub fn take_down(&mut self, now: Instant, cause: Cause) {
+        self.end_session(now, cause);
+    }
+
+    /// Ends an interrupted session as soon as the far side's lease is over, however long it could
+    /// survive.
+    pub fn give_up(&mut self, now: Instant) {
+        if let Some(interruption) = &mut self.interrupted {
+            interruption.until = now.min(interruption.until);
+        }
+    }
+
+    /// Takes the link down when the far side carries nothing out any more.
+    fn end_session(&mut self, now: Instant, cause: Cause) {
+        let ended = matches!(cause, Cause::Goodbye | Cause::SessionGone);
+        if !self.is_up() || ended || self.given.until(now) <= now {
+            return self.close(cause);
+        }
+        for path in 0..MAX_PATHS {
+            if self.paths[path].abandon() {
+                self.outputs.push_back(Output::PathLost(path, cause.clone()));
+            }
+        }
+        self.session.interrupt();
+        self.interrupted = Some(Interruption { cause, until: now, over: true });
     }
 
     /// Ends the session. Returns the number of posted TLPs that were still queued.
@@ -204,14 +245,14 @@ impl Tunnel {
         }
     }
 
-    fn received(&mut self, path: usize, mut bytes: Bytes) -> Result<(), Cause> {
+    fn received(&mut self, now: Instant, path: usize, mut bytes: Bytes) -> Result<(), Cause> {
         if !self.paths[path].is_open() {
             return Ok(());
         }
         while let Some((header, begin, payload)) = self.paths[path].next_frame(&mut bytes)? {
             let reports = &self.account.reports;
             let mut report = reports.begin(false, header, begin, &payload);
-            let taken = self.frame(path, header, payload, report.as_mut());
+            let taken = self.frame(now, path, header, payload, report.as_mut());
             self.account.reports.add(path, report);
             taken?;
         }
@@ -220,6 +261,7 @@ impl Tunnel {
 
     fn frame(
         &mut self,
+        now: Instant,
         path: usize,
         header: Header,
         payload: Bytes,
@@ -244,9 +286,17 @@ impl Tunnel {
         } else if session::handles(&control) {
             self.session.control(control, &mut self.account)?
         } else {
+            if matches!(control, Control::Echo(_)) {
+                self.given.asked(now);
+            }
             self.paths[path].control(control, self.outputs.len())?
         };
-        self.outputs.extend(output);
+        match output {
+            Some(Output::EchoReply(number)) if self.settings.lease > Duration::ZERO => {
+                self.held.answered(number);
+            }
+            output => self.outputs.extend(output),
+        }
         Ok(())
     }
 
@@ -266,6 +316,8 @@ impl Tunnel {
             return Err(Cause::SessionGone);
         } else {
             self.session.begin(&hello);
+            self.held.begin();
+            self.given = Given::begin(hello.lease_ms);
             self.session.active = path;
             counters.connections += 1;
             Output::Up(hello)
@@ -323,6 +375,7 @@ impl Tunnel {
     fn check_timers(&mut self, now: Instant) {
         if let Some(Interruption { cause, .. }) =
             self.interrupted.as_ref().filter(|interruption| now >= interruption.until)
+            && now >= self.given.until(now)
         {
             self.close(cause.clone());
         }
@@ -338,7 +391,7 @@ impl Tunnel {
         self.session.check_stuck(now);
         if self.session.stuck_at().is_some_and(|at| now >= at) {
             if !self.session.waits_for_network() {
-                return self.close(Cause::Stuck);
+                return self.end_session(now, Cause::Stuck);
             }
             for path in 0..MAX_PATHS {
                 if self.paths[path].is_up() && self.session.is_sent_by(path) {
@@ -348,6 +401,10 @@ impl Tunnel {
             return;
         }
         self.check_active(now);
+        if self.settings.lease > Duration::ZERO && now >= self.held.due {
+            let path = &mut self.paths[self.session.active];
+            path.queue_control(Control::Echo(self.held.ask(now)));
+        }
         for path in 0..MAX_PATHS {
             if now >= self.paths[path].keepalive_at() && self.has_no_control(path) {
                 self.paths[path].queue_control(Control::Acknowledge);
@@ -379,7 +436,8 @@ impl Tunnel {
     }
 
     fn deadline(&mut self, now: Instant) -> Option<Instant> {
-        let mut all = self.interrupted.as_ref().map(|interruption| interruption.until);
+        let ends = |one: &Interruption, lease: &mut Given| one.until.max(lease.until(now));
+        let mut all = self.interrupted.as_ref().map(|one| ends(one, &mut self.given));
         let mut add = |at: Option<Instant>| all = earliest([all, at]);
         for number in 0..MAX_PATHS {
             let path = &self.paths[number];
@@ -398,6 +456,8 @@ impl Tunnel {
                 }
             }
         }
+        let asks = self.settings.lease > Duration::ZERO && self.paths.iter().any(Path::is_up);
+        add(Some(self.held.due).filter(|_| asks));
         add(self.session.stuck_at().filter(|_| self.interrupted.is_none()));
         let active = &self.paths[self.session.active];
         let watched = self.session.paths == Some(Paths::Active) && active.is_up();
@@ -413,6 +473,18 @@ impl Tunnel {
     /// Whether the session waits for another connection.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.is_some()
+    }
+
+    /// Whether the session ends when the far side's lease does.
+    pub fn is_over(&self) -> bool {
+        self.interrupted.as_ref().is_some_and(|interruption| interruption.over)
+    }
+
+    /// Until when this end, a device with a lease, may carry out what it has received; `None`
+    /// without a lease.
+    pub fn lease(&self) -> Option<Instant> {
+        let until = if self.is_up() { self.held.until } else { Instant::ZERO };
+        Some(until).filter(|_| self.settings.lease > Duration::ZERO)
     }
 
     /// The name of the session, if it survives its connections.

@@ -132,7 +132,8 @@ impl Path {
     }
 
     fn greet(&mut self) {
-        let Settings { role, max_payload, group, instance, push, .. } = self.settings;
+        let Settings { role, max_payload, group, instance, push, lease, .. } = self.settings;
+        let lease_ms = if role == Role::Device { lease.as_ns() / 1_000_000 } else { 0 } as u32;
         let Greeting { session, paths, credits } = self.greeting;
         self.control.push_back(Control::Hello(Hello {
             version: frame::VERSION,
@@ -143,6 +144,7 @@ impl Path {
             push: if role == Role::Device { push } else { 0 },
             session: if role == Role::Probe { None } else { session },
             paths: if role == Role::Probe { None } else { paths },
+            lease_ms,
             credits,
         }));
     }

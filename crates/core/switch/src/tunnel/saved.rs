@@ -137,7 +137,7 @@ impl Tunnel {
     ) -> Result<(), ForeignState> {
         self.session.restore(saved, bytes)?;
         let until = now + Duration::from_ns(saved.survives_ns);
-        self.interrupted = Some(Interruption { cause: Cause::Disconnected, until });
+        self.interrupted = Some(Interruption { cause: Cause::Disconnected, until, over: false });
         Ok(())
     }
 

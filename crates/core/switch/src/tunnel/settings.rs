@@ -23,6 +23,9 @@ pub struct Settings {
     pub keep: usize,
     /// How a host uses several paths at the same time; `None`: it has one path. A device follows.
     pub paths: Option<Paths>,
+    /// How long a device carries requests out after the host's last word, in whole milliseconds; 0:
+    /// without limit, for devices that no host reaches over another link.
+    pub lease: Duration,
     /// A random number of this process, which the host shares only with its device: the name of
     /// its sessions. The lower 32 bits are ignored.
     pub secret: u128,
@@ -58,6 +61,7 @@ impl Settings {
             survive: Duration::ZERO,
             keep: 4 << 20,
             paths: None,
+            lease: Duration::ZERO,
             secret: u128::from(instance) << 32,
             keepalive: Duration::from_ms(100),
             loss_limit: Duration::from_ms(800),

@@ -39,6 +39,9 @@ pub struct Hello {
     pub session: Option<Survival>,
     /// How the session uses several paths at the same time; `None`: it has one path.
     pub paths: Option<Paths>,
+    /// How long a device carries requests out after the host's last word, in milliseconds
+    /// (`docs/protocol.md`, "Lease"); 0: without limit, and from hosts.
+    pub lease_ms: u32,
     /// Credit limits for posted, non-posted and completion TLPs: the initial limits, or the present
     /// limits of a session that goes on.
     pub credits: [Grant; 3],
@@ -82,6 +85,8 @@ const GROUP: u16 = 1;
 const PUSH: u16 = 2;
 /// Number of the entry with [`Paths`]. The value has 1 byte.
 const PATHS: u16 = 4;
+/// Number of the entry with the lease of a device. The value has 4 bytes.
+const LEASE: u16 = 5;
 /// Number of the entry with a [`Survival`]. The value has 20 or 24 bytes from a host, 4 or 8 from a
 /// device.
 const SESSION: u16 = 3;
@@ -114,6 +119,11 @@ impl Hello {
             out.put_u16(1);
             out.put_u8(paths as u8);
         }
+        if self.lease_ms != 0 {
+            out.put_u16(LEASE);
+            out.put_u16(4);
+            out.put_u32(self.lease_ms);
+        }
     }
 
     /// Decodes a greeting. For versions other than 1 and [`VERSION`], the fields after the version
@@ -140,7 +150,7 @@ impl Hello {
             _ => {
                 let role = Role::Probe;
                 let (max_payload, credits) = (128, [Grant::default(); 3]);
-                let (group, instance, push, session, paths) = (0, 0, 0, None, None);
+                let (group, instance, push, session, paths, lease_ms) = (0, 0, 0, None, None, 0);
                 Ok(Self {
                     version,
                     role,
@@ -150,6 +160,7 @@ impl Hello {
                     push,
                     session,
                     paths,
+                    lease_ms,
                     credits,
                 })
             }
@@ -168,8 +179,19 @@ impl Hello {
         rest.advance(2);
         let instance = rest.get_u64();
         let credits = get_grants(&mut rest);
-        let (group, push, session, paths) = (0, 0, None, None);
-        Ok(Self { version, role, max_payload, group, instance, push, session, paths, credits })
+        let (group, push, session, paths, lease_ms) = (0, 0, None, None, 0);
+        Ok(Self {
+            version,
+            role,
+            max_payload,
+            group,
+            instance,
+            push,
+            session,
+            paths,
+            lease_ms,
+            credits,
+        })
     }
 
     fn with_entries(mut self, mut rest: &[u8]) -> Result<Self, Malformed> {
@@ -203,6 +225,10 @@ impl Hello {
                     let [paths] =
                         value.try_into().map_err(|_| wrong("its length is not 1 byte"))?;
                     self.paths = Some(Paths::from_number(paths).ok_or(undefined("paths", paths))?);
+                }
+                LEASE => {
+                    let lease = value.try_into().map_err(|_| wrong("its length is not 4 bytes"))?;
+                    self.lease_ms = u32::from_be_bytes(lease);
                 }
                 _ if kind & REQUIRED != 0 => unknown = unknown.or(Some(number)),
                 _ => {}

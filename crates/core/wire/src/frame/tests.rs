@@ -37,9 +37,20 @@ fn hello(group: u16) -> Hello {
         Grant { headers: 1, data: 0xffff_ffff },
     ];
     let instance = 0x1122_3344_5566_7788;
-    let (max_payload, push, session, paths) = (4096, 0, None, None);
+    let (max_payload, push, session, paths, lease_ms) = (4096, 0, None, None, 0);
     let role = Role::Host;
-    Hello { version: 2, role, max_payload, group, instance, push, session, paths, credits }
+    Hello {
+        version: 2,
+        role,
+        max_payload,
+        group,
+        instance,
+        push,
+        session,
+        paths,
+        lease_ms,
+        credits,
+    }
 }
 
 /// The fixed part of [`hello`], and entries.
@@ -90,6 +101,8 @@ fn greetings() {
     };
     let both = Hello { paths: Some(Paths::Both), ..hello(0) };
     assert_eq!(bytes(both), hello_bytes("0004 0001 02"));
+    let leased = Hello { lease_ms: 1000, ..hello(0) };
+    assert_eq!(bytes(leased), hello_bytes("0005 0004 000003e8"));
     assert_eq!(of_device(None), hex("0003 0004 00002710"));
     assert_eq!(of_device(Some(7)), hex("0003 0008 00002710 00000007"));
 }
@@ -243,7 +256,7 @@ proptest! {
         payload.extend(tail);
         if let Ok(Control::Hello(found)) = Control::decode(Kind::Hello, &payload) {
             // The fixed part decodes to the same values with any entries.
-            prop_assert_eq!(Hello { group: 0, push: 0, session: None, paths: None, ..found }, hello(0));
+            prop_assert_eq!(Hello { group: 0, push: 0, session: None, paths: None, lease_ms: 0, ..found }, hello(0));
         }
     }
 

@@ -102,6 +102,10 @@ impl Attached for NvmeDrive {
         self.drive.borrow_mut().bind_host(self.controller, name);
     }
 
+    fn set_lease(&mut self, until: Instant) {
+        self.drive.borrow_mut().set_lease(self.controller, until);
+    }
+
     fn begin(&mut self) {
         if self.is_first() {
             self.drive.borrow_mut().begin();

@@ -201,6 +201,12 @@ impl Drive {
         self.node.subsystem_mut().port(controller).bind_host(name.map(host_identifier));
     }
 
+    /// As [`DriveNode::set_lease`].
+    pub fn set_lease(&mut self, controller: u16, until: Instant) {
+        self.stirred = true;
+        self.node.set_lease(controller, until);
+    }
+
     /// Passes an input to a controller.
     pub fn handle(&mut self, now: Instant, controller: u16, input: Input) {
         self.now = now;

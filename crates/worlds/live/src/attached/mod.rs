@@ -48,6 +48,11 @@ pub trait Attached: Function {
     /// Notes that a host attaches; `name`: as which it has proved its identity.
     fn bind_host(&mut self, _name: Option<&str>) {}
 
+    /// Sets until when requests of the host may be carried out ([`Tunnel::lease`]).
+    ///
+    /// [`Tunnel::lease`]: switch::tunnel::Tunnel::lease
+    fn set_lease(&mut self, _until: Instant) {}
+
     /// Notes that the node starts to serve: its start can no longer fail.
     fn begin(&mut self) {}
 

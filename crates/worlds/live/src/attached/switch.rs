@@ -47,8 +47,8 @@ impl Switch {
     }
 
     /// As [`SwitchNode::take_down`].
-    pub fn take_down(&mut self, port: usize, cause: Cause) {
-        self.node.take_down(port, cause);
+    pub fn take_down(&mut self, now: Instant, port: usize, cause: Cause) {
+        self.node.take_down(now, port, cause);
     }
 
     /// As [`Upstream::hold`].

@@ -126,6 +126,8 @@ pub struct DeviceNode<A> {
     session: Option<NodeSession>,
     /// Frames that leave when the session is stored.
     outgoing: Vec<(PathId, Bytes)>,
+    /// The end of the lease that the function has.
+    lease: Option<Instant>,
 }
 
 /// No work is due until this time.
@@ -169,6 +171,7 @@ impl<A: Attached> DeviceNode<A> {
             settled: None,
             session: None,
             outgoing: Vec::new(),
+            lease: None,
         })
     }
 
@@ -312,6 +315,7 @@ impl<A: Attached> DeviceNode<A> {
             let until = wire::earliest([*until, self.paused]);
             return Ok((false, wire::earliest([until, self.tracer.tick(now, true)])));
         }
+        self.pass_lease();
         let (acted, mut timer) = self.perform(now, emit)?;
         let active = self.node.function_mut().inner.service(now, &self.poller)?;
         if active.moved {
@@ -325,6 +329,15 @@ impl<A: Attached> DeviceNode<A> {
         let until = wire::earliest(carriers.chain([active.timer, timer, self.paused]));
         self.settled = (!active.moved).then_some(Settled(until));
         Ok((moved, wire::earliest([until, self.tracer.tick(now, !moved)])))
+    }
+
+    /// Passes a change of the lease to the function.
+    fn pass_lease(&mut self) {
+        let lease = self.node.tunnel().lease();
+        if let Some(until) = lease.filter(|_| lease != self.lease) {
+            self.lease = lease;
+            self.node.function_mut().inner.set_lease(until);
+        }
     }
 
     /// Reads from the ready connections; sets `moved` if there was input. Returns whether the room

@@ -26,7 +26,7 @@ impl HostNode {
             match waits.map(|since| since + RESET_PATIENCE) {
                 Some(at) if at > now => next = earliest([next, Some(at)]),
                 Some(_) => {
-                    self.machine.attached_mut().take_down(endpoint.port, Cause::GuestReset);
+                    self.machine.attached_mut().take_down(now, endpoint.port, Cause::GuestReset);
                 }
                 None => {}
             }

@@ -1,6 +1,7 @@
 //! Two ends that are connected by a stream, which tests can cut, delay and damage.
 
 mod greeting;
+mod lease;
 mod paths;
 mod reports;
 mod resets;

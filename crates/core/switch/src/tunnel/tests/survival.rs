@@ -10,7 +10,7 @@ fn surviving() -> Link {
 }
 
 /// A write that carries a number.
-fn numbered(number: u32, length: usize) -> Tlp {
+pub(super) fn numbered(number: u32, length: usize) -> Tlp {
     let mut data = vec![7; length];
     data[..4].copy_from_slice(&number.to_le_bytes());
     Tlp::write_bytes(Bdf::default(), 0x1000, &Bytes::from(data)).unwrap()
@@ -304,6 +304,7 @@ fn false_claims_cost_only_their_connection() {
             push: 0,
             session,
             paths: None,
+            lease_ms: 0,
             credits: settings.window,
         }))
     };
