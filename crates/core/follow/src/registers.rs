@@ -40,7 +40,15 @@ impl Registers {
         }
     }
 
-    fn u64(&self, at: u64) -> u64 {
+    /// The stored bytes, by offset.
+    pub fn bytes(&self) -> [u8; BYTES as usize] {
+        let mut bytes = [0; BYTES as usize];
+        bytes.copy_from_slice(self.words.as_flattened());
+        bytes
+    }
+
+    /// The 8 bytes at a multiple of 8.
+    pub fn u64(&self, at: u64) -> u64 {
         u64::from_le_bytes(self.words[at as usize / 8])
     }
 

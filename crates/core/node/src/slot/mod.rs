@@ -41,6 +41,7 @@ mod change;
 mod client;
 mod port;
 mod software;
+mod stand_in;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ mod tests;
 pub use change::Change;
 pub use client::{Client, ReadOutcome};
 pub use port::{OwnSlot, Port};
+pub use stand_in::Snapshot;
 pub use table::{Access, Condition, Outcome};
 
 use crate::push::ResetEvent;
@@ -58,6 +60,7 @@ use pcie::enumerate::{self, Comparison, ContentsChange, Kind, Node};
 use pcie::root::ReadToken;
 use pcie::software::{Bus, Task};
 use software::{Identified, REPLACED, Restore, identify_and_reset, restore};
+use stand_in::{StandIn, Wanted};
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
@@ -108,6 +111,13 @@ enum State {
 /// The result of a task of host software.
 enum Ended {
     Nothing,
+    /// A read of the client, and the number of link losses when it began.
+    Read {
+        token: Token,
+        data: Vec<u8>,
+        wanted: Wanted,
+        losses: u64,
+    },
     /// Whether the function is still there, whether it was reset, and the number of link losses
     /// when this began.
     Restored(bool, bool, u64),
@@ -137,6 +147,8 @@ pub struct Slot {
     reset_requested: bool,
     /// A loss of data since the function was attached, which no later device undoes.
     loss: Option<ContentsChange>,
+    /// What answers while the link is down.
+    stand_in: Option<StandIn>,
     /// Settings to restore before anything else.
     restore: Option<Restore>,
     /// The event that reports the last link loss to the driver, unless the client accesses the
@@ -162,6 +174,7 @@ impl Slot {
         Self {
             node,
             bus,
+            stand_in: None,
             restore: (settings.owner != 0).then(Restore::default),
             settings,
             state: State::Attached,
@@ -182,6 +195,13 @@ impl Slot {
         }
     }
 
+    /// Adds what a driver of an NVMe controller sees while the link is down. Without it, the driver
+    /// sees no function.
+    #[must_use]
+    pub fn with_snapshot(self, snapshot: Option<Snapshot>) -> Self {
+        Self { stand_in: snapshot.map(StandIn::new), ..self }
+    }
+
     /// The function that was attached last.
     pub fn node(&self) -> &Node {
         &self.node
@@ -193,6 +213,7 @@ impl Slot {
             State::Attached if self.is_preparing() => Condition::Preparing,
             State::Attached if self.interrupted => Condition::Interrupted,
             State::Attached => Condition::Attached,
+            State::LinkDown if self.stand_in.is_some() => Condition::Awaited,
             State::LinkDown => Condition::LinkDown,
             State::NewContents(_) => Condition::NewContents,
             State::Detached(_) => Condition::Detached,
@@ -215,6 +236,11 @@ impl Slot {
         idle && self.condition() == Condition::Attached
     }
 
+    /// Whether reads of the client are under way.
+    pub fn is_reading(&self) -> bool {
+        !self.reads.is_empty()
+    }
+
     /// Whether an access of the client may start now, because no software runs alone. The client
     /// orders its own accesses.
     pub fn accepts(&self) -> bool {
@@ -225,14 +251,18 @@ impl Slot {
     /// Handles a read of configuration space by the client.
     pub fn config_read(&mut self, now: Instant, token: Token, offset: u16, size: u8) {
         let (bus, bdf) = (self.bus.clone(), self.node.bdf);
-        self.start_read(now, async move {
+        self.start_read(now, token, Wanted::Config(offset, size), async move {
             let value = bus.config_read(bdf, offset, size).await;
-            Ended::Reply(token, value.to_le_bytes()[..usize::from(size)].to_vec())
+            value.to_le_bytes()[..usize::from(size)].to_vec()
         });
     }
 
     /// Handles a write of the client to configuration space.
     pub fn config_write(&mut self, token: Token, offset: u16, size: u8, value: u32) {
+        if self.answers().is_some() {
+            // The client remembers what is restored.
+            return self.outputs.push_back(Output::Reply(token, Vec::new()));
+        }
         let (bus, bdf) = (self.bus.clone(), self.node.bdf);
         self.start_alone(async move {
             bus.config_write(bdf, offset, size, value).await;
@@ -244,13 +274,24 @@ impl Slot {
     pub fn bar_read(&mut self, now: Instant, token: Token, bar: u8, range: (u64, usize)) {
         let (bus, offset) = (self.bus.clone(), range.0);
         let address = self.node.bar(bar).map_or(0, |bar| bar.address) + offset;
-        self.start_read(now, async move {
-            Ended::Reply(token, software::read(&bus, address, range.1).await)
-        });
+        let wanted = Wanted::Bar(bar, offset, range.1);
+        self.start_read(
+            now,
+            token,
+            wanted,
+            async move { software::read(&bus, address, range.1).await },
+        );
     }
 
     /// Handles a posted write of the client to a BAR.
     pub fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) {
+        let down = self.answers().is_some();
+        if let Some(stand_in) = self.stand_in.as_mut().filter(|_| bar == 0) {
+            stand_in.write(offset, data, down);
+        }
+        if down {
+            return;
+        }
         if let Some(bar) = self.node.bar(bar) {
             software::write(&self.bus, bar.address + offset, data);
         }
@@ -274,6 +315,7 @@ impl Slot {
     pub fn reset(&mut self, token: Token) {
         self.drop_deferred();
         (self.msix, self.reset_requested, self.reset_event) = (false, true, None);
+        self.stand_in.iter_mut().for_each(StandIn::reset);
         if self.condition().outcome(Access::Reset) == Outcome::Remembered {
             self.outputs.push_back(Output::Reply(token, Vec::new()));
             return;
@@ -306,7 +348,18 @@ impl Slot {
         self.losses += 1;
         self.interrupted = false;
         self.restore = None;
+        self.stand_in.iter_mut().for_each(StandIn::link_down);
         self.set_state(State::LinkDown);
+    }
+
+    /// Reports the loss of the link to the driver at once, so that it uses another controller.
+    pub fn report_loss(&mut self, now: Instant, client: &mut dyn Client) {
+        self.report_reset(now, client);
+    }
+
+    /// What answers the accesses of the client now.
+    fn answers(&self) -> Option<&StandIn> {
+        self.stand_in.as_ref().filter(|_| self.state == State::LinkDown)
     }
 
     /// Handles the return of the link. `found` are the functions that enumeration has found below
@@ -316,7 +369,8 @@ impl Slot {
         let Some(node) = found.iter().find_map(|node| node.find(bdf)) else {
             return self.detach("no device found".to_owned());
         };
-        let settings = Restore { msix: self.msix, ..Restore::default() };
+        let registers = self.stand_in.as_ref().and_then(StandIn::waiting);
+        let settings = Restore { msix: self.msix, registers, ..Restore::default() };
         let returned = self.node.compare(node, self.settings.owner);
         let restore = match self.or_earlier_loss(returned) {
             Comparison::Another(why) => return self.detach(why),
@@ -327,7 +381,10 @@ impl Slot {
             }
             Comparison::NewContents(loss) => {
                 self.change(Change::ReattachedWithNewContents(loss));
-                Restore { reset: true, ..settings }
+                // After a reset, what the driver has written since.
+                let written = self.reset_requested && client.is_active();
+                let command = if written { client.command() } else { [None; 2] };
+                Restore { reset: true, command, ..settings }
             }
             Comparison::Same => {
                 self.change(Change::Reattached);
@@ -382,11 +439,27 @@ impl Slot {
         });
     }
 
-    /// Starts a read at once, so that a later posted write follows it on the bus.
-    fn start_read(&mut self, now: Instant, software: impl Future<Output = Ended> + 'static) {
-        let mut task = Task::new(&self.bus, software);
+    /// Starts a read at once, so that a later posted write follows it on the bus. While the link is
+    /// down, the stand-in answers.
+    fn start_read(
+        &mut self,
+        now: Instant,
+        token: Token,
+        wanted: Wanted,
+        software: impl Future<Output = Vec<u8>> + 'static,
+    ) {
+        if let Some(stand_in) = self.answers() {
+            let data = stand_in.answer(wanted);
+            return self.outputs.push_back(Output::Reply(token, data));
+        }
+        let losses = self.losses;
+        let mut task = Task::new(&self.bus, async move {
+            Ended::Read { token, data: software.await, wanted, losses }
+        });
         match task.poll(now) {
-            Some(Ended::Reply(token, data)) => self.outputs.push_back(Output::Reply(token, data)),
+            Some(Ended::Read { token, data, .. }) => {
+                self.outputs.push_back(Output::Reply(token, data));
+            }
             _ => self.reads.push(task),
         }
     }
@@ -398,6 +471,12 @@ impl Slot {
     fn ended(&mut self, now: Instant, client: &mut dyn Client, ended: Ended) {
         match ended {
             Ended::Nothing => {}
+            Ended::Read { token, data, wanted, losses } => {
+                // The answer of a lost function is not the answer of an absent one.
+                let stand_in = self.stand_in.as_ref().filter(|_| losses != self.losses);
+                let data = stand_in.map_or(data, |stand_in| stand_in.answer(wanted));
+                self.outputs.push_back(Output::Reply(token, data));
+            }
             Ended::Reply(token, data) => self.outputs.push_back(Output::Reply(token, data)),
             Ended::Restored(there, reset, losses) => {
                 self.prepares = false;
@@ -405,6 +484,7 @@ impl Slot {
                     _ if losses != self.losses => {}
                     false => self.detach(REPLACED.to_owned()),
                     true => {
+                        self.stand_in.iter_mut().for_each(|stand_in| stand_in.waits = false);
                         self.report_reset(now, client);
                         self.outputs.push_back(Output::Ready { reset });
                     }

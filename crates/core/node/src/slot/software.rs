@@ -1,14 +1,16 @@
 //! The slot's host software: identifies a function, resets it, restores settings, and splits the
 //! client's accesses into requests.
 
+use follow::Registers;
 use pcie::enumerate::{self, Comparison, Identity, Node};
 use pcie::software::Bus;
+use wire::nvme::register::{ACQ, AQA, ASQ, CC};
 
 /// The reason to detach if a device disappears between two steps.
 pub(super) const REPLACED: &str = "the device was replaced meanwhile";
 
 /// Settings to restore in a function that was reset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Restore {
     /// Whether to reset the function first, because its contents count as new.
     pub reset: bool,
@@ -16,6 +18,8 @@ pub(super) struct Restore {
     pub msix: bool,
     /// The bytes of the Command register that the client wrote.
     pub command: [Option<u8>; 2],
+    /// The registers of a driver that has enabled its NVMe controller meanwhile.
+    pub registers: Option<Registers>,
 }
 
 /// Restores settings in a function that was enumerated again; returns whether the function is still
@@ -24,7 +28,7 @@ pub(super) async fn restore(
     bus: &Bus,
     node: &Node,
     settings: &super::Settings,
-    Restore { reset, msix, command }: Restore,
+    Restore { reset, msix, command, registers }: Restore,
 ) -> bool {
     if reset {
         enumerate::reset_function(bus, node, &settings.enumeration).await;
@@ -35,6 +39,14 @@ pub(super) async fn restore(
     }
     if msix {
         set_msix(bus, node, true).await;
+    }
+    if let Some((bar, registers)) = node.bar(0).zip(registers) {
+        // CC comes last.
+        for (at, size) in [(AQA, 4), (ASQ, 8), (ACQ, 8), (CC, 4)] {
+            let bytes = registers.bytes();
+            let bytes = &bytes[at as usize..at as usize + size];
+            write(bus, bar.address + at, bytes);
+        }
     }
     // The lower byte holds Bus Master Enable (PCIe Base 4.0, section 7.5.1.1.3).
     for (index, byte) in command.into_iter().enumerate().rev() {

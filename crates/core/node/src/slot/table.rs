@@ -14,6 +14,8 @@ pub enum Condition {
     Interrupted,
     /// The slot resets the function, or restores the client's settings in it.
     Preparing,
+    /// The link is down. The slot answers for the NVMe controller, which is not ready.
+    Awaited,
     /// The link is down, or the function was not enumerated since the link came up.
     LinkDown,
     /// The function is back with new contents, and the client may rely on the old ones.
@@ -53,6 +55,8 @@ pub enum Outcome {
     /// The access waits in the link for its connection. A client that cannot wait as long gets the
     /// answer of an absent function.
     Held,
+    /// The slot answers for the controller.
+    Answered,
     /// The access waits for the end of the preparation.
     Waits,
     /// The access reads all ones at once.
@@ -67,21 +71,21 @@ pub enum Outcome {
     Refused,
 }
 
-use Outcome::{AllOnes, Dropped, Held, Identifies, Passes, Refused, Remembered, Waits};
+use Outcome::{AllOnes, Answered, Dropped, Held, Identifies, Passes, Refused, Remembered, Waits};
 
 /// The outcomes, by [`Access`] and [`Condition`] in the order of their variants. A restored
 /// function sends nothing too early, because bus mastering is restored last. TLPs sent earlier
 /// still pass.
-const TABLE: [[Outcome; 6]; 9] = [
-    [Passes, Held, Waits, AllOnes, Passes, AllOnes],
-    [Passes, Held, Waits, Dropped, Passes, Dropped],
-    [Passes, Held, Waits, AllOnes, AllOnes, AllOnes],
-    [Passes, Held, Waits, Dropped, Dropped, Dropped],
-    [Passes, Held, Waits, Remembered, Remembered, Remembered],
-    [Identifies, Held, Waits, Remembered, Identifies, Identifies],
-    [Passes, Passes, Passes, Passes, Refused, Refused],
-    [Passes, Passes, Passes, Passes, Refused, Refused],
-    [Passes, Passes, Passes, Passes, Dropped, Dropped],
+const TABLE: [[Outcome; 7]; 9] = [
+    [Passes, Held, Waits, Answered, AllOnes, Passes, AllOnes],
+    [Passes, Held, Waits, Answered, Dropped, Passes, Dropped],
+    [Passes, Held, Waits, Answered, AllOnes, AllOnes, AllOnes],
+    [Passes, Held, Waits, Answered, Dropped, Dropped, Dropped],
+    [Passes, Held, Waits, Remembered, Remembered, Remembered, Remembered],
+    [Identifies, Held, Waits, Remembered, Remembered, Identifies, Identifies],
+    [Passes, Passes, Passes, Passes, Passes, Refused, Refused],
+    [Passes, Passes, Passes, Passes, Passes, Refused, Refused],
+    [Passes, Passes, Passes, Passes, Passes, Dropped, Dropped],
 ];
 
 impl Condition {

@@ -51,6 +51,11 @@ impl Switch {
         self.node.take_down(now, port, cause);
     }
 
+    /// As [`SwitchNode::give_up`].
+    pub fn give_up(&mut self, now: Instant, port: usize) {
+        self.node.give_up(now, port);
+    }
+
     /// As [`Upstream::hold`].
     pub fn hold(&mut self, port: usize, held: bool) {
         self.node.hold(port, held);

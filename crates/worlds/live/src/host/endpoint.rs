@@ -4,7 +4,7 @@ use super::ReadOutcome;
 use crate::random_number;
 use ::node::Slot;
 use ::node::push::ResetEvent;
-use ::node::slot::{self, Change, Client, Output};
+use ::node::slot::{self, Change, Client, Output, Snapshot};
 use bytes::{Bytes, BytesMut};
 use pcie::enumerate::{self, Node};
 use pcie::root::ReadToken;
@@ -14,6 +14,11 @@ use std::ops::Range;
 use std::path::Path;
 use vfio_user::{Action, BindError, DmaId, EndpointInfo, Server};
 use wire::Instant;
+use wire::nvme::register;
+
+/// Class code of an NVMe controller: mass storage, non-volatile memory, NVM Express (PCI Code and ID
+/// Assignment 1.11, section 1.2).
+const NVME: [u8; 3] = [1, 8, 2];
 
 /// An endpoint and its VMM.
 pub struct Endpoint {
@@ -31,6 +36,8 @@ pub struct Endpoint {
     pub changes: Vec<Change>,
     /// Since when a reset by the VMM is under way.
     pub resets_since: Option<Instant>,
+    /// Since when a read of a BAR by the VMM is under way.
+    pub reads_since: Option<Instant>,
     /// Answers to reads of guest memory: (token, bytes).
     pub answers: Vec<(ReadToken, Option<Bytes>)>,
 }
@@ -97,7 +104,7 @@ impl Endpoint {
         number: usize,
         port: usize,
         node: Node,
-        info: EndpointInfo,
+        (info, snapshot): (EndpointInfo, Option<Snapshot>),
         bus: Bus,
         enumeration: enumerate::Settings,
     ) -> Result<Self, BindError> {
@@ -108,10 +115,11 @@ impl Endpoint {
             port,
             wire: 0,
             connected: false,
-            slot: Slot::new(node, bus, settings),
+            slot: Slot::new(node, bus, settings).with_snapshot(snapshot),
             guest: Guest { server, reads: BTreeMap::new() },
             changes: Vec::new(),
             resets_since: None,
+            reads_since: None,
             answers: Vec::new(),
         })
     }
@@ -149,6 +157,7 @@ impl Endpoint {
             }
             if !again {
                 self.resets_since = self.resets_since.filter(|_| self.slot.is_preparing());
+                self.reads_since = self.reads_since.filter(|_| self.slot.is_reading());
                 // Cleared when the register writes have reached the host's root complex, which
                 // follows them.
                 self.guest.server.session.registers_written &= !self.slot.is_settled();
@@ -183,6 +192,7 @@ impl Endpoint {
                 self.slot.config_write(token, offset, size, value);
             }
             Action::BarRead { token, bar, offset, length } => {
+                self.reads_since = self.reads_since.or(Some(now));
                 self.slot.bar_read(now, token, bar, (offset, length));
             }
             Action::BarWrite { bar, offset, data } => self.slot.bar_write(bar, offset, &data),
@@ -201,10 +211,13 @@ impl Endpoint {
         }
     }
 
-    /// Handles the loss of the link; `event` reports the loss to the driver once the function is
-    /// back.
-    pub fn link_down(&mut self, now: Instant, event: Option<ResetEvent>) {
+    /// Handles the loss of the link; `event` reports the loss to the driver once the function
+    /// is back, or at once if the driver is to use another controller.
+    pub fn link_down(&mut self, now: Instant, event: Option<ResetEvent>, at_once: bool) {
         self.slot.link_down(event, &self.guest);
+        if at_once {
+            self.slot.report_loss(now, &mut self.guest);
+        }
         self.advance(now);
     }
 
@@ -222,7 +235,11 @@ impl Endpoint {
 
 /// Reads the properties of an endpoint before it is offered. A device that does not answer reads
 /// all ones.
-pub(super) async fn describe(bus: Bus, node: Node, doorbells: bool) -> EndpointInfo {
+pub(super) async fn describe(
+    bus: Bus,
+    node: Node,
+    doorbells: bool,
+) -> (EndpointInfo, Option<Snapshot>) {
     let mut config = Box::new([0; 4096]);
     for (at, place) in config.chunks_exact_mut(4).enumerate() {
         let value = bus.config_read(node.bdf, at as u16 * 4, 4).await;
@@ -233,5 +250,14 @@ pub(super) async fn describe(bus: Bus, node: Node, doorbells: bool) -> EndpointI
     for bar in device.into_iter().flat_map(|device| &device.bars) {
         bars[usize::from(bar.index)] = Some(*bar);
     }
-    EndpointInfo { config, bars, doorbells }
+    let registers = node.bar(0).filter(|_| node.class == NVME);
+    let snapshot = match registers.map(|bar| bar.address) {
+        Some(bar) => Some(Snapshot {
+            config: config.clone(),
+            capabilities: bus.read(bar + register::CAP, 8).await,
+            version: bus.read(bar + register::VS, 4).await as u32,
+        }),
+        None => None,
+    };
+    (EndpointInfo { config, bars, doorbells }, snapshot)
 }

@@ -11,7 +11,7 @@ use crate::limiter::Suppressed;
 use crate::poller::Poller;
 use ::node::LinkEvent;
 use ::node::push;
-use ::node::slot::{self, Change};
+use ::node::slot::{self, Change, Snapshot};
 use bytes::BytesMut;
 use credentials::Identity;
 use pcie::enumerate::{self, Node, Settings};
@@ -130,7 +130,7 @@ struct DiscoveredEndpoint {
     node: Node,
     wire: u8,
     bus: Bus,
-    describing: Task<EndpointInfo>,
+    describing: Task<(EndpointInfo, Option<Snapshot>)>,
 }
 
 /// A host node that offers endpoints to VMMs.
@@ -229,7 +229,7 @@ impl HostNode {
         node: Node,
         wire: u8,
         bus: Bus,
-        info: EndpointInfo,
+        info: (EndpointInfo, Option<Snapshot>),
     ) -> io::Result<usize> {
         descriptors::check(self.endpoints.iter().map(|one| one.slot.node()).chain([&node]))?;
         let (number, settings) = (self.endpoints.len(), self.settings.clone());
@@ -345,7 +345,7 @@ impl HostNode {
         moved |= self.process_link_events(now, &mut emit)?;
         moved |= self.rescan(now, &mut emit);
         moved |= self.offer_discovered(now, &mut emit);
-        let mut deadlines = earliest([lines.timer(), self.end_sessions_for_resets(now)]);
+        let mut deadlines = earliest([lines.timer(), self.end_sessions_for_clients(now)]);
         for endpoint in &mut self.endpoints {
             moved |= endpoint.advance(now);
             deadlines = earliest([deadlines, endpoint.guest.server.session.deadline()]);
@@ -411,16 +411,16 @@ impl HostNode {
                     self.interrupted[port] = None;
                     self.ports[port].link_down();
                     self.discovered.retain(|found| found.port != port);
-                    let gone = self.endpoints.iter_mut().filter(|e| e.port == port);
-                    for endpoint in gone {
-                        endpoint.link_down(now, self.machine.reset_event(endpoint.slot.node().bdf));
-                    }
+                    self.lose_endpoints(now, port);
                     self.machine.clear_bus_masters(buses);
                 }
                 LinkEvent::Interrupted(port, cause) => {
                     self.interrupted[port] = Some(now);
                     emit(HostEvent::LinkInterrupted(port, cause));
                     self.set_interrupted(port, true);
+                    if self.is_reached_elsewhere(port) {
+                        self.machine.attached_mut().give_up(now, port);
+                    }
                 }
                 LinkEvent::Resumed(port) => {
                     let since = self.interrupted[port].take();

@@ -43,7 +43,10 @@ fn new_contents_await_a_reset() {
 #[test]
 fn new_contents_that_nobody_expects_are_reset_and_attached() {
     let without_client = |world: &mut World| world.client.active = false;
-    let after_reset = |world: &mut World| world.reset();
+    let after_reset = |world: &mut World| {
+        world.reset();
+        world.client.command = [None; 2];
+    };
     let ways: [&dyn Fn(&mut World); 2] = [&without_client, &after_reset];
     for way in ways {
         let mut world = World::new();

@@ -4,6 +4,7 @@ mod accesses;
 mod changes;
 mod client;
 mod software;
+mod stand_in;
 
 use super::*;
 use bytes::BytesMut;
@@ -54,6 +55,15 @@ fn config(serial: u64, incarnation: u64) -> impl Fn(u16) -> u32 {
         0x50 => 0x3000,
         _ => 0,
     }
+}
+
+/// What was read of such a controller.
+fn snapshot() -> Snapshot {
+    let mut bytes = Box::new([0; 4096]);
+    for (at, place) in bytes.chunks_exact_mut(4).enumerate() {
+        place.copy_from_slice(&config(SERIAL, INCARNATION)(at as u16 * 4).to_le_bytes());
+    }
+    Snapshot { config: bytes, capabilities: 0x20_1401_03ff, version: 0x1_0400 }
 }
 
 /// A client with memory `memory`.
@@ -133,10 +143,11 @@ struct World {
 const OWNER: u32 = 9;
 
 /// In the order of the table.
-const CONDITIONS: [Condition; 6] = [
+const CONDITIONS: [Condition; 7] = [
     Condition::Attached,
     Condition::Interrupted,
     Condition::Preparing,
+    Condition::Awaited,
     Condition::LinkDown,
     Condition::NewContents,
     Condition::Detached,
@@ -284,6 +295,10 @@ impl World {
             Condition::Preparing => {
                 world.lose();
                 world.find(SAME);
+            }
+            Condition::Awaited => {
+                world.slot = world.slot.with_snapshot(Some(snapshot()));
+                world.lose();
             }
             Condition::LinkDown => world.lose(),
             Condition::NewContents => world.returns(NEW),

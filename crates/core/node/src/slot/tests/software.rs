@@ -51,7 +51,8 @@ fn bus_mastering_is_restored_last() {
         assert!(there);
         written
     };
-    let all = Restore { reset: false, msix: true, command: [Some(0x06), Some(0x04)] };
+    let command = [Some(0x06), Some(0x04)];
+    let all = Restore { msix: true, command, ..Restore::default() };
     let written = restored(all);
     assert_eq!(written[0], (0x11c, 9), "the host's mark");
     let table = written.iter().filter(|(at, _)| (0xa000..0xa020).contains(at));

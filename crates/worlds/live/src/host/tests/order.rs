@@ -80,7 +80,7 @@ impl World {
         let (folder, bus) = (Folder::new(), Bus::new());
         let settings = Settings::default();
         let endpoint =
-            Endpoint::offer(&folder, 0, 0, node(), plain_endpoint(), bus.clone(), settings);
+            Endpoint::offer(&folder, 0, 0, node(), (plain_endpoint(), None), bus.clone(), settings);
         let endpoint = endpoint.unwrap();
         let client = Client::greeted(endpoint.guest.server.path(), 9999);
         let mut world = Self {

@@ -33,7 +33,7 @@ impl World {
         let (folder, bus) = (Folder::new(), Bus::new());
         let settings = Settings::default();
         let endpoint =
-            Endpoint::offer(&folder, 0, 0, node(), plain_endpoint(), bus.clone(), settings);
+            Endpoint::offer(&folder, 0, 0, node(), (plain_endpoint(), None), bus.clone(), settings);
         let endpoint = endpoint.unwrap();
         let client = Client::greeted(endpoint.guest.server.path(), 1);
         let mut world = Self { endpoint, bus, client, _folder: folder };
@@ -71,7 +71,7 @@ impl World {
     }
 
     fn lose(&mut self, event: Option<ResetEvent>) {
-        self.endpoint.link_down(Instant::ZERO, event);
+        self.endpoint.link_down(Instant::ZERO, event, false);
         self.settle();
     }
 
