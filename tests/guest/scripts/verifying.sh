@@ -6,6 +6,7 @@ rounds() {
     while fio --name=verify --filename="/dev/$namespace" --ioengine=libaio --direct=1 \
         --rw=randrw --bs=4k --iodepth=8 --size=4m --verify=crc32c --verify_fatal=1 \
         >/tmp/verify.log 2>&1 && grep -q 'err= 0' /tmp/verify.log; do
+        grep 'clat (' /tmp/verify.log >>/tmp/verify.latencies
         echo >>/tmp/verify.rounds
         test ! -e /tmp/stop || return 0
     done

@@ -14,7 +14,7 @@ use live::attached::{QUEUES, drive_settings};
 use live::device::{DeviceEvent, serve};
 use live::net::{Address, ReservedAddress};
 use live::{Clock, DeviceNode, NvmeDrive};
-use nvme::MAX_QUEUES;
+use nvme::{MAX_QUEUES, NamespaceAccess};
 use std::io;
 use std::path::PathBuf;
 use switch::push_store::CAPACITY;
@@ -49,6 +49,10 @@ pub struct Args {
     /// Repeatable
     #[arg(long = "namespace", value_name = "NAMESPACE", group = "storage")]
     namespaces: Vec<Namespace>,
+    /// How hosts should use each controller (ANA), in the order of --listen, separated by commas:
+    /// optimized (default), non-optimized, inaccessible
+    #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = parse_access)]
+    access: Vec<NamespaceAccess>,
     /// Folder of a drive that `farlane drive create` made
     #[arg(long, value_name = "DIR", group = "storage", conflicts_with_all = ["namespaces", "serial"])]
     drive: Option<PathBuf>,
@@ -91,6 +95,15 @@ pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
     }
 }
 
+fn parse_access(text: &str) -> Result<NamespaceAccess, String> {
+    match text {
+        "optimized" => Ok(NamespaceAccess::Optimized),
+        "non-optimized" => Ok(NamespaceAccess::NonOptimized),
+        "inaccessible" => Ok(NamespaceAccess::Inaccessible),
+        _ => Err("expected optimized, non-optimized or inaccessible".into()),
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let protection = args.node.keys.protection();
@@ -103,6 +116,13 @@ pub fn run(args: &Args) -> Outcome {
     let several = addresses.len() > 1;
     if several && args.trace.target().file().is_some() {
         return wrong_usage("--trace records one controller: expected one --listen");
+    }
+    if !args.access.is_empty() && (!several || args.access.len() != addresses.len()) {
+        return wrong_usage(format!(
+            "--access has {} states: expected one for each of several --listen, of which there are {}",
+            args.access.len(),
+            addresses.len()
+        ));
     }
     let options = args.node.settings_for(addresses.iter().flatten())?;
     let stop = stop_on_signals()?;
@@ -139,7 +159,7 @@ pub fn run(args: &Args) -> Outcome {
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let [of_drive, of_node] = args.faults.split();
-    let drive = drive.traced(tracer.clone()).with_faults(of_drive);
+    let drive = drive.traced(tracer.clone()).with_faults(of_drive).with_access(&args.access);
     let limit = options.limit().map(|rate| rate.shared_by(addresses.len() as u64));
     let mut sessions = sessions.into_iter();
     let start = |(drive, reserved): (NvmeDrive, Vec<ReservedAddress>)| {

@@ -12,6 +12,7 @@ mod killed;
 mod lab;
 mod long;
 mod lost;
+mod multipath;
 mod qmp;
 mod reference;
 mod remote;

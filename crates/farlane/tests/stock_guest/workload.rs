@@ -122,6 +122,11 @@ pub fn subsystem(part: &str) -> Script {
     script!("subsystem").argument(part)
 }
 
+/// Two paths to one namespace (`multipath.sh`).
+pub fn multipath(part: &str) -> Script {
+    script!("multipath").arguments(part)
+}
+
 /// A step of a host that shares a namespace by reservations, by nvme-cli (`reservation.sh`).
 pub fn reservation(step: &str) -> Script {
     script!("reservation").arguments(step)

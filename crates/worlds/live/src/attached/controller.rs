@@ -7,7 +7,7 @@ use crate::trace::Tracer;
 use bytes::Bytes;
 use node::drive::FIRST;
 use node::faults::Faults;
-use nvme::Subsystem;
+use nvme::{NamespaceAccess, Subsystem};
 use pcie::endpoint::Unsent;
 use pcie::{Function, Input, Output, Ports, Ready};
 use std::cell::RefCell;
@@ -50,6 +50,16 @@ impl NvmeDrive {
     #[must_use]
     pub fn with_faults(self, faults: Faults) -> Self {
         self.drive.borrow_mut().node.set_faults(faults);
+        self
+    }
+
+    /// Sets how hosts can access the namespaces, by controller.
+    #[must_use]
+    pub fn with_access(self, access: &[NamespaceAccess]) -> Self {
+        for (controller, access) in (FIRST..).zip(access) {
+            let mut drive = self.drive.borrow_mut();
+            drive.node.subsystem_mut().set_access(Instant::ZERO, controller, *access);
+        }
         self
     }
 
