@@ -55,8 +55,9 @@ const KEEPALIVE: Duration = Duration::from_ms(15);
 /// The silence of a busy path after which another one takes over.
 const SUSPICIOUS: Duration = Duration::from_ms(50);
 
-/// The lease of a device that hosts reach over several links ([`Settings::lease`]).
-pub const LEASE: Duration = Duration::from_ms(1_000);
+/// The lease of a device that hosts reach over several links ([`Settings::lease`]). With the time that
+/// hosts add, less than the silence after which they notice a loss.
+pub const LEASE: Duration = Duration::from_ms(600);
 
 /// One end of a link.
 #[derive(Debug)]

@@ -86,7 +86,7 @@ const PUSH: u16 = 2;
 /// Number of the entry with [`Paths`]. The value has 1 byte.
 const PATHS: u16 = 4;
 /// Number of the entry with the lease of a device. The value has 4 bytes.
-const LEASE: u16 = 5;
+const LEASE: u16 = 6;
 /// Number of the entry with a [`Survival`]. The value has 20 or 24 bytes from a host, 4 or 8 from a
 /// device.
 const SESSION: u16 = 3;

@@ -102,7 +102,7 @@ fn greetings() {
     let both = Hello { paths: Some(Paths::Both), ..hello(0) };
     assert_eq!(bytes(both), hello_bytes("0004 0001 02"));
     let leased = Hello { lease_ms: 1000, ..hello(0) };
-    assert_eq!(bytes(leased), hello_bytes("0005 0004 000003e8"));
+    assert_eq!(bytes(leased), hello_bytes("0006 0004 000003e8"));
     assert_eq!(of_device(None), hex("0003 0004 00002710"));
     assert_eq!(of_device(Some(7)), hex("0003 0008 00002710 00000007"));
 }
@@ -167,7 +167,7 @@ fn unknown_entries_are_ignored_or_named() {
     let pushing = Ok(Control::Hello(Hello { push: 0x0010_0000, ..hello(5) }));
     assert_eq!(entries("0001 0002 0005  0002 0004 00100000"), pushing);
     assert_eq!(entries("8007 0000"), Err(Malformed::Required(7)));
-    assert_eq!(entries("0006 0000 8007 0001 ff 8009 0000"), Err(Malformed::Required(7)));
+    assert_eq!(entries("0007 0000 8008 0001 ff 8009 0000"), Err(Malformed::Required(8)));
 }
 
 #[test]
@@ -190,14 +190,15 @@ fn malformed_entries_are_refused() {
     }
     wrong("0004 0002 0102", 4, "not 1 byte");
     assert!(matches!(entries("0004 0001 03"), Err(Malformed::Field { .. })));
+    wrong("0006 0002 0258", 6, "not 4 bytes");
     wrong("0007 0000 0007 0000", 7, "above");
     wrong("0007 0000 8007 0000", 7, "above");
     wrong("0007 0000 0001 0002 0005", 1, "above");
     // A required entry does not hide a malformed one behind it.
     wrong("8007 0000 0009 0001", 9, "ends after");
-    let many = |count: u16| (1..=count).map(|n| format!("{:04x} 0000 ", n + 4)).collect::<String>();
+    let many = |count: u16| (1..=count).map(|n| format!("{:04x} 0000 ", n + 6)).collect::<String>();
     assert!(entries(&many(64)).is_ok());
-    wrong(&many(65), 69, "more entries");
+    wrong(&many(65), 71, "more entries");
     let long = |length: usize| format!("0009 {length:04x} {}", "00".repeat(length));
     assert!(entries(&long(MAX_HELLO - 48 - 4)).is_ok());
     let length = MAX_HELLO + 1;
