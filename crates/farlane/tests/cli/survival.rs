@@ -232,8 +232,8 @@ fn a_client_gets_its_answers_after_a_short_cut_and_all_ones_after_a_long_one() {
     let elapsed = since.elapsed();
     assert!((2_500..4_500).contains(&elapsed.as_millis()), "{elapsed:?}");
     cutter.set(Path::Open);
-    host.process.line("link resumed");
-    assert_eq!(drive.read(3, 1), pattern(1, BLOCK), "and the drive was not reset");
+    host.process.line("a guest reset or read its device meanwhile");
+    host.process.line("attached again");
     drop(drive);
     host.stop();
     device.stop();
@@ -248,7 +248,8 @@ fn a_reset_by_the_client_ends_the_session_in_time() {
     let since = Instant::now();
     drive.reset_device();
     assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
-    host.process.line("link down: the connection was lost, and a guest reset its device meanwhile");
+    host.process
+        .line("link down: the connection was lost, and a guest reset or read its device meanwhile");
     cutter.set(Path::Open);
     host.process.line("attached again");
     drive.recover_from_reset();

@@ -147,8 +147,9 @@ pub struct Slot {
     reset_requested: bool,
     /// A loss of data since the function was attached, which no later device undoes.
     loss: Option<ContentsChange>,
-    /// What answers while the link is down.
+    /// What answers while the link is down, if the client has another slot with the device.
     stand_in: Option<StandIn>,
+    has_other: bool,
     /// Settings to restore before anything else.
     restore: Option<Restore>,
     /// The event that reports the last link loss to the driver, unless the client accesses the
@@ -175,6 +176,7 @@ impl Slot {
             node,
             bus,
             stand_in: None,
+            has_other: false,
             restore: (settings.owner != 0).then(Restore::default),
             settings,
             state: State::Attached,
@@ -195,8 +197,8 @@ impl Slot {
         }
     }
 
-    /// Adds what a driver of an NVMe controller sees while the link is down. Without it, the driver
-    /// sees no function.
+    /// Adds what a driver of an NVMe controller sees while the link is down, if it reaches the drive
+    /// through [another slot](Self::set_other) too.
     #[must_use]
     pub fn with_snapshot(self, snapshot: Option<Snapshot>) -> Self {
         Self { stand_in: snapshot.map(StandIn::new), ..self }
@@ -213,7 +215,7 @@ impl Slot {
             State::Attached if self.is_preparing() => Condition::Preparing,
             State::Attached if self.interrupted => Condition::Interrupted,
             State::Attached => Condition::Attached,
-            State::LinkDown if self.stand_in.is_some() => Condition::Awaited,
+            State::LinkDown if self.stand_in.is_some() && self.has_other => Condition::Awaited,
             State::LinkDown => Condition::LinkDown,
             State::NewContents(_) => Condition::NewContents,
             State::Detached(_) => Condition::Detached,
@@ -223,6 +225,12 @@ impl Slot {
     /// Whether the slot resets the function, or restores the client's settings in it.
     pub fn is_preparing(&self) -> bool {
         self.prepares || self.restore.is_some()
+    }
+
+    /// Notes whether the client reaches the device through another slot too: then its driver waits for
+    /// this one, and uses the other one meanwhile.
+    pub fn set_other(&mut self, has_other: bool) {
+        self.has_other = has_other;
     }
 
     /// Notes whether the link waits for a connection, with its session kept.
@@ -359,7 +367,7 @@ impl Slot {
 
     /// What answers the accesses of the client now.
     fn answers(&self) -> Option<&StandIn> {
-        self.stand_in.as_ref().filter(|_| self.state == State::LinkDown)
+        self.stand_in.as_ref().filter(|_| self.condition() == Condition::Awaited)
     }
 
     /// Handles the return of the link. `found` are the functions that enumeration has found below
@@ -473,7 +481,8 @@ impl Slot {
             Ended::Nothing => {}
             Ended::Read { token, data, wanted, losses } => {
                 // The answer of a lost function is not the answer of an absent one.
-                let stand_in = self.stand_in.as_ref().filter(|_| losses != self.losses);
+                let lost = losses != self.losses && self.has_other;
+                let stand_in = self.stand_in.as_ref().filter(|_| lost);
                 let data = stand_in.map_or(data, |stand_in| stand_in.answer(wanted));
                 self.outputs.push_back(Output::Reply(token, data));
             }

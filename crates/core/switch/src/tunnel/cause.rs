@@ -30,8 +30,9 @@ pub enum Cause {
     /// The far side no longer has the session, or has replaced it.
     #[error("the far side was restarted, or gave the session up")]
     SessionGone,
-    /// This end gave an interrupted session up, because a guest reset a device behind the link.
-    #[error("the connection was lost, and a guest reset its device meanwhile")]
+    /// This end gave an interrupted session up, because a guest reset a device behind the link, or
+    /// read its registers.
+    #[error("the connection was lost, and a guest reset or read its device meanwhile")]
     GuestReset,
     /// The protocol versions differ.
     #[error(

@@ -212,10 +212,11 @@ impl Endpoint {
     }
 
     /// Handles the loss of the link; `event` reports the loss to the driver once the function
-    /// is back, or at once if the driver is to use another controller.
-    pub fn link_down(&mut self, now: Instant, event: Option<ResetEvent>, at_once: bool) {
+    /// is back, or at once if the driver has another controller of the drive.
+    pub fn link_down(&mut self, now: Instant, event: Option<ResetEvent>, has_other: bool) {
+        self.slot.set_other(has_other);
         self.slot.link_down(event, &self.guest);
-        if at_once {
+        if has_other {
             self.slot.report_loss(now, &mut self.guest);
         }
         self.advance(now);

@@ -28,13 +28,12 @@ impl HostNode {
             .any(|label| others.iter().filter_map(drive).any(|other| other.serial == label.serial))
     }
 
-    /// Handles the loss of a port's link. A driver that has another controller of the drive hears of it
-    /// at once.
+    /// Handles the loss of a port's link.
     pub(super) fn lose_endpoints(&mut self, now: Instant, port: usize) {
-        let at_once = self.is_reached_elsewhere(port);
+        let has_other = self.is_reached_elsewhere(port);
         for endpoint in self.endpoints.iter_mut().filter(|endpoint| endpoint.port == port) {
             let event = self.machine.reset_event(endpoint.slot.node().bdf);
-            endpoint.link_down(now, event, at_once);
+            endpoint.link_down(now, event, has_other);
         }
     }
 

@@ -298,6 +298,7 @@ impl World {
             }
             Condition::Awaited => {
                 world.slot = world.slot.with_snapshot(Some(snapshot()));
+                world.slot.set_other(true);
                 world.lose();
             }
             Condition::LinkDown => world.lose(),

@@ -8,6 +8,7 @@ impl World {
     fn of_controller() -> Self {
         let mut world = Self::new();
         world.slot = world.slot.with_snapshot(Some(snapshot()));
+        world.slot.set_other(true);
         world
     }
 
@@ -78,6 +79,14 @@ fn a_driver_that_does_nothing_meanwhile_has_its_registers_to_set() {
     world.write(CC, 0);
     world.lose();
     assert_eq!(world.register(CSTS), 0);
+}
+
+#[test]
+fn a_driver_without_another_controller_sees_no_function() {
+    let mut world = World::of_controller();
+    world.slot.set_other(false);
+    world.lose();
+    assert_eq!((world.slot.condition(), world.presence), (Condition::LinkDown, Presence::Absent));
 }
 
 #[test]
