@@ -57,3 +57,26 @@ impl Leases {
         self.0.get_mut(usize::from(controller).wrapping_sub(1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_wait_for_their_lease_and_for_what_a_silent_host_has_in_the_media() {
+        let at = Instant::from_ns;
+        let mut leases = Leases::default();
+        assert!(leases.allow(at(0), 1), "no leases");
+        leases.set(2, at(10));
+        assert!(leases.is_over(at(0), 1) && !leases.allow(at(0), 1), "none yet");
+        leases.set(1, at(20));
+        assert!(leases.allow(at(9), 1) && leases.allow(at(9), 2));
+        leases.begin(2);
+        assert!(leases.allow(at(9), 1));
+        assert!(!leases.allow(at(10), 2) && !leases.allow(at(10), 1), "2 may be given up");
+        leases.end(2);
+        assert!(leases.allow(at(10), 1) && !leases.allow(at(10), 2));
+        assert!(!leases.allow(at(20), 1));
+        assert!(!leases.is_over(at(20), 0), "a sanitize operation has no lease");
+    }
+}
