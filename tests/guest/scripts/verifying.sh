@@ -1,6 +1,6 @@
 # Starts random reads and writes, verified, again and again until /tmp/stop exists.
-# Argument: the namespace (nvme0n1).
-namespace=$1
+# Argument: the namespace (nvme0n1), or a pattern of the only one.
+namespace=$(cd /dev && echo $1)
 
 rounds() {
     while fio --name=verify --filename="/dev/$namespace" --ioengine=libaio --direct=1 \

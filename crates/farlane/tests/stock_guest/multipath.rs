@@ -19,7 +19,7 @@ fn a_guest_survives_the_loss_of_either_path() {
     let guest = Guest::builder("multipath/guest").drive(&host, 0).drive(&host, 1);
     let mut guest = guest.start();
     guest.run(&workload::multipath("both"));
-    guest.run(&workload::verifying(0));
+    guest.run(&workload::verifying_the_only());
     guest.run(&workload::multipath("only 1 2"));
     for (lost, how, kept) in [(0, Path::Silent, "only 2 1"), (1, Path::Reset, "only 1 2")] {
         cutters[lost].set(how);

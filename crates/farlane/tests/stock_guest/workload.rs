@@ -54,6 +54,11 @@ pub fn verifying(drive: u32) -> Script {
     script!("verifying").argument(namespace(drive))
 }
 
+/// As [`verifying`], on the only namespace: one with two paths has the number of either controller.
+pub fn verifying_the_only() -> Script {
+    script!("verifying").argument("nvme*n1")
+}
+
 /// Ends [`verifying`], and checks that neither it nor the driver had an error.
 pub fn verified() -> Script {
     script!("verified")
