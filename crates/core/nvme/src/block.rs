@@ -1,5 +1,6 @@
 //! Requests of controllers to the media.
 
+use crate::controller::controller_of;
 use bytes::Bytes;
 use wire::trace::{CommandId, MediaOperation};
 
@@ -20,6 +21,13 @@ pub struct Request {
     pub nsid: u32,
     /// The operation.
     pub operation: Operation,
+}
+
+impl Request {
+    /// CNTLID of the controller; 0 for a sanitize operation.
+    pub fn controller(&self) -> u16 {
+        controller_of(self.id)
+    }
 }
 
 /// An operation of the media. Offsets and lengths are in bytes, inside the contents of the

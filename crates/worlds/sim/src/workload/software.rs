@@ -44,6 +44,8 @@ pub(crate) struct Software {
     pub processor: Option<Processor>,
     /// Seeds of the drives' initial contents.
     patterns: Vec<u64>,
+    /// Whether reads are compared.
+    compares: bool,
     stage: Stage,
     /// The slots of the drives.
     slots: Vec<OwnSlot>,
@@ -94,6 +96,7 @@ impl Software {
             rng,
             processor: None,
             patterns,
+            compares: true,
             stage: Stage::Waiting,
             slots: Vec::new(),
             began: None,
@@ -112,6 +115,11 @@ impl Software {
     /// Makes enumeration read the identity of the drives' contents, because a drive can lose them.
     pub(crate) fn identify_contents(&mut self) {
         self.bring_up.enumeration.contents = true;
+    }
+
+    /// Compares no data, because another host writes the same blocks.
+    pub(crate) fn compare_nothing(&mut self) {
+        self.compares = false;
     }
 
     /// Makes the driver reset drives with commands beyond its time limit.
@@ -425,7 +433,7 @@ impl Software {
                 let settings = Settings {
                     costs: config.costs(),
                     batch: self.processor.is_some(),
-                    verification: Some(Verification {
+                    verification: self.compares.then(|| Verification {
                         patterns: self.patterns.clone(),
                         initial: Some(0),
                     }),
