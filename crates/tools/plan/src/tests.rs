@@ -15,6 +15,7 @@ mod redundancy;
 mod reservations;
 pub mod scale;
 mod shapers;
+mod shared;
 mod streams;
 mod switch_nodes;
 mod two_paths;
