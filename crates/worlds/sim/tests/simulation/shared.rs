@@ -133,9 +133,9 @@ fn hosts_contend_for_the_media_of_their_drive() {
     assert!(together > 2 * separate, "{together} ns, {separate} ns with drives of their own");
 }
 
-/// A reservation does not outlive the power of the drive, so the holder acquires it again.
-#[test]
-fn power_loss_of_the_drive_ends_reservation_until_its_holder_returns() {
+/// Two hosts that write for 30 ms. The first one holds a reservation. The drive loses power from 10 ms
+/// to 12 ms.
+fn with_outage() -> Config {
     let runtime = Some(Duration::from_ms(30));
     let longer = |work| match work {
         Workload::Fio(fio) => Workload::Fio(Fio { runtime, time_based: true, ..fio }),
@@ -146,7 +146,13 @@ fn power_loss_of_the_drive_ends_reservation_until_its_holder_returns() {
     config.hosts[0].software.registration = registration(0, kind);
     config.hosts[1].software.start_delay = Duration::from_ms(4);
     config.outages = vec![Outage { station: 2, from: ms(10), until: Some(ms(12)) }];
-    let mut world = World::new(&config).expect("a valid plan");
+    config
+}
+
+/// A reservation does not outlive the power of the drive, so the holder acquires it again.
+#[test]
+fn power_loss_of_the_drive_ends_reservation_until_its_holder_returns() {
+    let mut world = World::new(&with_outage()).expect("a valid plan");
     world.run_until(ms(9)).expect("it runs");
     let conflicts = |report: &Report| report.hosts.iter().map(|host| host.conflicts).sum::<u64>();
     let before = conflicts(&world.report());
@@ -156,6 +162,17 @@ fn power_loss_of_the_drive_ends_reservation_until_its_holder_returns() {
     assert_eq!(report.hosts[0].conflicts, 0);
     assert!(report.hosts[0].commands > commands, "it goes on");
     assert_eq!(world.compare_contents().1, 0);
+}
+
+/// The first completion after the outage is that of Reservation Register.
+#[test]
+fn lost_completion_of_registration_is_repeated_after_the_time_limit() {
+    let mut config = with_outage();
+    let faults = &mut switch(&mut config).ports[0].drive.faults;
+    faults.push("lost-completion,at=11ms".parse().expect("a fault"));
+    let report = run(&config);
+    assert_eq!(report.hosts[0].conflicts, 0);
+    assert!(report.time > ms(5_000) && report.hosts[0].bytes > 0, "{}", report.time);
 }
 
 #[test]
