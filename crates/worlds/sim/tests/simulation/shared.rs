@@ -170,6 +170,12 @@ fn lost_completion_of_registration_is_repeated_after_the_time_limit() {
     let mut config = with_outage();
     let faults = &mut switch(&mut config).ports[0].drive.faults;
     faults.push("lost-completion,at=11ms".parse().expect("a fault"));
+    for host in &mut config.hosts {
+        let Attached::Switch(switch) = &mut host.attached else { panic!("a switch") };
+        // The time limit of commands is 5 s later.
+        switch.survive = Duration::from_ms(100);
+    }
+    config.limits.time = ms(12_000);
     let report = run(&config);
     assert_eq!(report.hosts[0].conflicts, 0);
     assert!(report.time > ms(5_000) && report.hosts[0].bytes > 0, "{}", report.time);
