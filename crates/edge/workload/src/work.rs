@@ -16,6 +16,8 @@ pub struct Tally {
     pub drive_bytes: Vec<u64>,
     /// Number of commands that failed or were lost.
     pub failures: u64,
+    /// Number of commands that failed with Reservation Conflict.
+    pub conflicts: u64,
     /// Number of completion entries that match no outstanding command; [`Jobs`](crate::Jobs) only.
     pub spurious: u64,
     /// Number of differences between data and expected data: [`Jobs`](crate::Jobs) counts commands,

@@ -5,11 +5,12 @@ use crate::support::program::{
 };
 use serde_json::Value;
 
-const PLANS: [&str; 9] = [
+const PLANS: [&str; 10] = [
     "direct",
     "tcp",
     "tsn",
     "zonal-vehicle",
+    "shared-vehicle",
     "industrial-cell",
     "scale-out",
     "incast",
@@ -22,7 +23,8 @@ fn check(document: &Value) {
     let number = |value: &Value| value.as_u64().expect("a whole number");
     assert!(number(&document["latency_ns"]["n"]) > 0);
     for host in document["hosts"].as_array().unwrap() {
-        assert_eq!((number(&host["mismatches"]), number(&host["failures"])), (0, 0));
+        let conflicts = host["reservation_conflicts"].as_u64().unwrap_or(0);
+        assert_eq!((number(&host["mismatches"]), number(&host["failures"])), (0, conflicts));
     }
     for column in ["mean", "median", "p99"] {
         let parts = document["segments"][column].as_array().expect("a list");

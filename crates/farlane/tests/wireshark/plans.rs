@@ -10,7 +10,7 @@ use crate::support::{Tshark, folder};
 use crate::wireshark::sharkd::Sharkd;
 
 /// Keys that make a plan short. Plans that are not listed run unchanged.
-const SHORT: [(&str, &[&str]); 18] = [
+const SHORT: [(&str, &[&str]); 19] = [
     ("mesh-of-rings", &["runtime=200us", "parameters.side=2"]),
     ("vehicle", &["workload.runtime=300us"]),
     ("saihu-demo", &["runtime=5ms"]),
@@ -29,6 +29,7 @@ const SHORT: [(&str, &[&str]); 18] = [
     ("scale-out", &["hosts.host.count=2", "workload.size=128KiB", "workload.runtime=50us"]),
     ("industrial-cell", &["workload.size=32KiB"]),
     ("zonal-vehicle", &["workload.size=8KiB", "hosts.cabin.workload.size=64KiB"]),
+    ("shared-vehicle", &["hosts.front.workload.number_ios=8", "hosts.rear.workload.number_ios=8"]),
     ("redundant-drive", &["workload.runtime=1ms", "hosts.host.deadline=1s"]),
     ("babbling-camera", &["workload.runtime=3ms", "hosts.host.deadline=1s"]),
     ("reordered-tcp", &["workload.runtime=1ms"]),

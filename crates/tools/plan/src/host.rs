@@ -6,7 +6,7 @@ use super::owners::{HostPlan, Owners};
 use super::recording::{self, Recording};
 use super::section::Defaults;
 use super::units::{Form, SILENCE};
-use super::{distance, workload};
+use super::{distance, shared, workload};
 use keys::{KeyError, Section, all, allowed, set_fields};
 use node::push::Mode as Push;
 use sim::drive::DriveConfig;
@@ -45,7 +45,7 @@ impl HostBuilder<'_> {
         let pcie = Pcie::read(&self.defaults.pcie)?;
         // The first stations belong to the hosts that are not attached directly.
         let mut counts = (0, 0);
-        let hosts = self.owners.hosts.iter();
+        let hosts = self.owners.hosts.iter().enumerate();
         let made = all(hosts.map(|host| self.host(host, &pcie, &mut counts, known)))?;
         let (made, recordings): BuiltHosts = made.into_iter().unzip();
         self.check_nodes(&made)?;
@@ -74,7 +74,7 @@ impl HostBuilder<'_> {
     /// Builds a host. The numbers count stations and tunnels of the previous hosts.
     fn host(
         &self,
-        host: &HostPlan,
+        (number, host): (usize, &HostPlan),
         pcie: &Pcie,
         (station, tunnelled): &mut (usize, usize),
         known: &recording::Read,
@@ -84,7 +84,7 @@ impl HostBuilder<'_> {
         for drive in &host.drives {
             let plan = &self.owners.drives[*drive];
             for name in self.owners.names(*drive) {
-                let serial = serial(&name, drives.len());
+                let serial = serial(plan.shared.as_ref().unwrap_or(&name), drives.len());
                 drives.push((DriveConfig { serial, ..plan.config.clone() }, &plan.section));
             }
         }
@@ -106,7 +106,10 @@ impl HostBuilder<'_> {
         };
         let made = HostConfig {
             root: root_complex(&host.section, mps, pcie.rcb),
-            software: software(&host.section, &given, mps, pcie.mrrs)?,
+            software: SoftwareConfig {
+                registration: shared::registration(&host.section, number, workload.nsid()),
+                ..software(&host.section, &given, mps, pcie.mrrs)?
+            },
             workload,
             link: pcie.below_root(host.is_direct()),
             attached,

@@ -8,6 +8,7 @@
 //! - `host`: hosts, links and drives
 //! - `owners`: which host owns which drive
 //! - `attached`: drives and PCIe links
+//! - `shared`: drives with several hosts, and reservations
 //! - `workload`: the workload of a host
 //! - `recorded`: recorded traffic
 //! - `recording`: a recorded trace as a list of operations
@@ -104,6 +105,7 @@ mod schedule;
 mod scheduled;
 mod section;
 mod shapers;
+mod shared;
 pub mod simulate;
 mod streams;
 mod tables;
@@ -315,6 +317,7 @@ impl Plan {
             outages: network.outages.clone(),
             kills: network.kills.iter().map(|(kill, _)| *kill).collect(),
             moves: owners.moves()?,
+            shared: shared::drives(owners),
             disturbances: [network.disturbances.clone(), owners.drive_resets()].concat(),
             runtime: root.get("runtime"),
         };
@@ -329,6 +332,7 @@ impl Plan {
         if let Some(moves) = root.find("moves").filter(|_| !network.switches.is_empty()) {
             return Err(moves.origin.fail("drives cannot move in a plan with switch nodes"));
         }
+        shared::check(&config, owners, network)?;
         check::ways(&config, network)?;
         let seed = config.seed;
         let workloads: Vec<_> = config.hosts.iter().map(|host| &host.workload).collect();

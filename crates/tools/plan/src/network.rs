@@ -428,6 +428,12 @@ impl Layout {
         Ok(())
     }
 
+    /// Returns the number of copies of a node.
+    pub fn copies_of(&self, node: &str) -> usize {
+        let found = self.nodes.find(0..self.nodes.len(), "node", node);
+        found.map_or(1, |at| self.copies[at].len())
+    }
+
     /// Returns the station of drive `number` among the drives behind tunnels. If a node has copies,
     /// its drives are distributed over the copies in turn.
     pub fn node_of(&self, section: &Section, number: usize) -> Result<usize, KeyError> {

@@ -1,4 +1,4 @@
-//! Hosts and drives: which host owns which drive, and which drives move to another host.
+//! Hosts and drives: which hosts have which drive, and which drives move to another host.
 
 use super::attached;
 use super::section::{Defaults, check_used};
@@ -8,7 +8,7 @@ use keys::allowed::Key;
 use keys::{KeyError, Mistakes, Names, Origin, Section, all, both};
 use sim::drive::DriveConfig;
 use sim::world::{Disturbance, DisturbanceKind, HostConfig, MAX_HOSTS, MAX_LINKS, Move};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Instant};
 
 /// A drive, or several equal drives.
@@ -18,6 +18,8 @@ pub struct DrivePlan<'a> {
     pub section: Section<'a>,
     pub config: DriveConfig,
     pub count: usize,
+    /// The name of the drive, if several hosts have it. Each host then has a copy of this table.
+    pub shared: Option<String>,
 }
 
 /// A host.
@@ -134,7 +136,7 @@ impl<'a> Owners<'a> {
                 return Err(section.origin.fail(message));
             }
             let (config, count) = attached::drive(&section)?;
-            Ok(DrivePlan { name, section, config, count })
+            Ok(DrivePlan { name, section, config, count, shared: None })
         };
         let drives = root.named_or("drives", "drive", &defaults.drive).into_iter();
         let (mut drives, moves) = both(all(drives.map(drive)), moves(root))?;
@@ -155,6 +157,7 @@ impl<'a> Owners<'a> {
         let behind = behind_switches(root);
         let alone = hosts.len() == 1;
         let mut free: Vec<bool> = vec![true; drives.len()];
+        let shared = shared_names(&hosts);
         let mut plans = Vec::new();
         let mut mistakes = Mistakes::default();
         for (name, section) in hosts {
@@ -165,6 +168,15 @@ impl<'a> Owners<'a> {
                 false => drives_of(&section, &names, alone, &mut free),
             };
             let Some(mut own) = mistakes.keep(own) else { continue };
+            for drive in &mut own {
+                let copy = drives[*drive].clone();
+                if !shared.contains(&copy.name) {
+                    continue;
+                }
+                let (shared, own) = (Some(copy.name.clone()), format!("{}@{name}", copy.name));
+                *drive = drives.len();
+                drives.push(DrivePlan { name: own, shared, ..copy });
+            }
             for planned in come {
                 let drive = drives.iter().find(|drive| drive.name == planned.drive);
                 let moved = drive.expect("one of them").clone();
@@ -330,6 +342,18 @@ fn moves<'a>(root: &Section<'a>) -> Result<Vec<MovePlan<'a>>, KeyError> {
     all(root.named("moves").into_iter().map(read))
 }
 
+/// Returns the names of drives that several hosts name.
+fn shared_names(hosts: &[(String, Section)]) -> BTreeSet<String> {
+    let (mut once, mut again) = (BTreeSet::new(), BTreeSet::new());
+    for (_, section) in hosts {
+        let named: BTreeSet<String> =
+            section.list("drives").into_iter().map(|(name, _)| name).collect();
+        again.extend(named.intersection(&once).cloned().collect::<Vec<_>>());
+        once.extend(named);
+    }
+    again
+}
+
 /// Returns the drives that a host names; all drives if it is the only host.
 fn drives_of(
     section: &Section,
@@ -346,11 +370,13 @@ fn drives_of(
         return Err(section.origin.fail(message));
     }
     let requested = section.list::<String>("drives").into_iter();
+    let mut named = BTreeSet::new();
     let take = |(name, origin): (String, Origin)| {
         let found = names.find(0..names.len(), "drive", &name);
         let at = found.map_err(|message| origin.fail(message))?;
-        if !std::mem::replace(&mut free[at], false) {
-            return Err(origin.fail(format!("drive '{name}' belongs to a host already")));
+        free[at] = false;
+        if !named.insert(at) {
+            return Err(origin.fail(format!("drive '{name}' is named twice")));
         }
         Ok(at)
     };

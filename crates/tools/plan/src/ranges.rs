@@ -300,12 +300,13 @@ fn right(allowed: Allowed) -> Vec<String> {
 }
 
 /// Keys that have other tests because they require other tables.
-const ELSEWHERE: [&str; 39] = [
+const ELSEWHERE: [&str; 40] = [
     "calibration",
     "workload.time_based",
     "workload.thinktime_blocks",
     "workload.timing",
     "hosts.h.drives",
+    "hosts.h.drive_reservation",
     "hosts.h.workload.time_based",
     "hosts.h.workload.thinktime_blocks",
     "hosts.h.workload.timing",

@@ -21,8 +21,8 @@ use wire::{Duration, Instant};
 pub enum Remark {
     /// Periods that do not divide one another.
     Periods(Periods),
-    /// A port behaves differently from what its table suggests: one sentence.
-    Port(String),
+    /// A part of the plan behaves differently from what its table suggests: one sentence.
+    Part(String),
 }
 
 impl Remark {
@@ -30,7 +30,7 @@ impl Remark {
     pub fn sentence(&self) -> String {
         match self {
             Self::Periods(periods) => periods.sentence(),
-            Self::Port(sentence) => sentence.clone(),
+            Self::Part(sentence) => sentence.clone(),
         }
     }
 
@@ -38,7 +38,7 @@ impl Remark {
     pub fn after(&self, end: Instant) -> String {
         match self {
             Self::Periods(periods) => periods.after(end),
-            Self::Port(sentence) => sentence.clone(),
+            Self::Part(sentence) => sentence.clone(),
         }
     }
 }
@@ -99,6 +99,17 @@ impl Periods {
     }
 }
 
+/// Returns the hosts whose reads are not compared, because another host writes the same blocks.
+fn uncompared(planned: &Planned) -> impl Iterator<Item = Remark> {
+    let name = |host: usize| &planned.hosts[host];
+    planned.config.uncompared().into_iter().map(move |(host, other)| {
+        let (host, other) = (name(host), name(other));
+        Remark::Part(format!(
+            "no read of host {host} is compared: host {other} writes the same blocks"
+        ))
+    })
+}
+
 /// Returns the remarks on a plan.
 pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     let network = &planned.config.network;
@@ -127,7 +138,7 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
         }
     }
     let periods = Periods::new(all).map(Remark::Periods);
-    let periods = periods.into_iter().chain(ports::find(planned));
+    let periods = periods.into_iter().chain(ports::find(planned)).chain(uncompared(planned));
     periods.chain(self::streams::find(planned)).chain(clocks::find(planned)).collect()
 }
 

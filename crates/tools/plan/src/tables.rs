@@ -5,6 +5,7 @@ use super::filters::Policing;
 use super::paths::PathNames;
 use super::section::FARLANE;
 use super::shapers::ClassShaper;
+use super::shared::RESERVATIONS;
 use super::traffic::ListenerDeadline;
 use super::units::{
     COMPLETION, CYCLE, ClockStep, Drift, Form as _, Frequency, LogInterval, MacText, Offset,
@@ -157,6 +158,7 @@ const HOSTS: Table = &[
     &[
         key("transport", Word(&TRANSPORTS)),
         key("drives", List(&NAME)),
+        with(TUNNEL, "drive_reservation", Word(&RESERVATIONS)),
         key("workload", Table(WORKLOAD)),
         with(TUNNEL, "priority", PRIORITY),
         with(TUNNEL, "second", Text),

@@ -15,6 +15,7 @@ mod redundancy;
 mod reservations;
 pub mod scale;
 mod shapers;
+mod shared;
 mod streams;
 mod switch_nodes;
 mod two_paths;
@@ -171,8 +172,8 @@ fn hosts_share_a_workload_and_begin_at_their_own_time() {
 
 #[test]
 fn contradictory_keys_are_errors_of_the_plan() {
-    let two = "[hosts.a]\ndrives = [\"x\"]\n[hosts.b]\ndrives = [\"x\"]\n[drives.x]\n";
-    fails(&format!("{READS}{two}"), "p.toml:6:11: drive 'x' belongs to a host already");
+    let twice = "[hosts.a]\ndrives = [\"x\", \"x\"]\n[drives.x]\n";
+    fails(&format!("{READS}{twice}"), "p.toml:4:16: drive 'x' is named twice");
     fails(
         &format!("{READS}[hosts.a]\ndrives = [\"y\"]\n[drives.x]\n"),
         "p.toml:4:11: unknown drive 'y'; did you mean 'x'? There are: x",

@@ -35,6 +35,9 @@ pub fn refusal(plan: &Planned) -> Option<String> {
     if !config.moves.is_empty() {
         return Some("it moves drives between hosts, which only the simulator does".into());
     }
+    if !config.shared.is_empty() {
+        return Some("it has a drive with several hosts, which only the simulator has".into());
+    }
     if plan.tunnel_links().any(|link| link.link.second.is_some()) {
         return Some("it has tunnels with two paths, which only the simulator makes".into());
     }

@@ -73,6 +73,7 @@ fn host(result: &HostResult) -> HostReport {
         spurious: tally.spurious,
         mismatches: tally.mismatches,
         failures: tally.failures,
+        conflicts: tally.conflicts,
         pushed: *pushed,
         began: *began,
         span: *span,

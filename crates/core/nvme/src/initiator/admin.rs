@@ -40,20 +40,20 @@ impl Admin {
 
     /// Sends a command and waits for its completion; returns dword 0.
     pub(super) async fn run(&mut self, name: &'static str, command: Command) -> Result<u32, Error> {
-        let host = &self.host;
-        let deadline = host.bus.now() + self.settings.timeout;
-        let id = self.queue.put(host, command, deadline).map_err(|_| Error::Timeout(name))?;
-        self.queue.ring(host);
-        loop {
-            if let Some(done) = self.queue.reap(host).into_iter().find(|done| done.id == id) {
-                let success = done.status.is_success();
-                return success.then_some(done.result).ok_or(Error::Command(name, done.status));
-            }
-            if host.bus.now() >= deadline {
-                return Err(Error::Timeout(name));
-            }
-            host.bus.sleep(self.settings.poll).await;
-        }
+        self.queue.run(&self.host, &self.settings, name, command).await
+    }
+
+    /// As [`run`](Self::run), in a queue pair for I/O, with data for the drive of up to
+    /// 4096 bytes.
+    pub(super) async fn run_io(
+        &self,
+        queue: &mut QueuePair,
+        (name, command): (&'static str, Command),
+        data: &[u8],
+    ) -> Result<u32, Error> {
+        self.host.put(self.page, data);
+        let command = Command { prp1: self.page, ..command };
+        queue.run(&self.host, &self.settings, name, command).await
     }
 
     /// Runs Identify and returns its data structure.

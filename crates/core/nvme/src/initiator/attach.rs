@@ -22,7 +22,9 @@ const CONTIGUOUS: u32 = 1;
 const INTERRUPTS: u32 = 2;
 
 /// Resets and starts the controller whose BAR 0 is at `bar0`, and creates I/O queues in `ram`. The
-/// function must be enumerated, with memory space and bus mastering enabled.
+/// function must be enumerated, with memory space and bus mastering enabled. A host with a
+/// [registration](Settings::registration) then registers, and acquires its reservation unless another
+/// host holds one.
 pub async fn attach(
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
@@ -51,7 +53,11 @@ pub async fn attach(
     let namespaces = admin.namespaces().await?;
     let queues = admin.create_queues(max_transfer).await?;
     let serial = String::from_utf8_lossy(&identify.serial).trim().to_owned();
-    Ok(Driver { admin, serial, namespaces, max_transfer, queues })
+    let mut driver = Driver { admin, serial, namespaces, max_transfer, queues };
+    if let Some(registration) = settings.registration {
+        driver.register(registration).await?;
+    }
+    Ok(driver)
 }
 
 impl Admin {

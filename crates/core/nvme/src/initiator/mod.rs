@@ -10,6 +10,7 @@ mod attach;
 mod driver;
 mod prp_list;
 mod queue;
+mod reservation;
 
 pub use admin::entry_sizes;
 pub use attach::attach;
@@ -18,7 +19,7 @@ pub use driver::{Driver, NamespaceInfo, QueueMemory};
 pub use queue::{CommandId, CompletedCommand, QueueFull};
 
 use wire::Duration;
-use wire::nvme::Status;
+use wire::nvme::{ReservationType, Status};
 
 /// An operation on blocks. A read fills the buffer, a write sends the buffer; a flush ignores
 /// blocks and buffer.
@@ -38,10 +39,25 @@ pub struct Settings {
     pub poll: Duration,
     /// Time limit of a command.
     pub timeout: Duration,
+    /// The registration of the host, if it has one.
+    pub registration: Option<Registration>,
+}
+
+/// The registration of a host in a namespace, and the reservation that the host acquires (NVMe 1.4,
+/// section 8.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// Namespace.
+    pub nsid: u32,
+    /// Reservation key of the host, not 0.
+    pub key: u64,
+    /// Type of the reservation; `None`: the host only registers.
+    pub kind: Option<ReservationType>,
 }
 
 impl Default for Settings {
-    /// One queue of 128 entries with an interrupt, polling every 10 us, and a time limit of 5 s.
+    /// One queue of 128 entries with an interrupt, polling every 10 us, a time limit of 5 s, and no
+    /// registration.
     fn default() -> Self {
         Self {
             io_queues: 1,
@@ -49,6 +65,7 @@ impl Default for Settings {
             interrupts: true,
             poll: Duration::from_us(10),
             timeout: Duration::from_ms(5_000),
+            registration: None,
         }
     }
 }

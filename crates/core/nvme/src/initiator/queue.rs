@@ -1,6 +1,6 @@
 //! The host side of a queue pair (NVMe 1.4, sections 4.1 and 7.2).
 
-use super::Error;
+use super::{Error, Settings};
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -140,6 +140,29 @@ impl QueuePair {
         if self.notified_tail != self.sq_tail {
             self.notified_tail = self.sq_tail;
             host.ring(Doorbell::SubmissionTail(self.id), self.sq_tail);
+        }
+    }
+
+    /// Sends a command, with no other outstanding, and waits for its completion; returns dword 0.
+    pub(super) async fn run(
+        &mut self,
+        host: &Host,
+        settings: &Settings,
+        name: &'static str,
+        command: Command,
+    ) -> Result<u32, Error> {
+        let deadline = host.bus.now() + settings.timeout;
+        let id = self.put(host, command, deadline).map_err(|_| Error::Timeout(name))?;
+        self.ring(host);
+        loop {
+            if let Some(done) = self.reap(host).into_iter().find(|done| done.id == id) {
+                let success = done.status.is_success();
+                return success.then_some(done.result).ok_or(Error::Command(name, done.status));
+            }
+            if host.bus.now() >= deadline {
+                return Err(Error::Timeout(name));
+            }
+            host.bus.sleep(settings.poll).await;
         }
     }
 

@@ -5,6 +5,7 @@ use crate::job::Part;
 use crate::pattern::{fill, first_difference, matches};
 use crate::{CommandKey, Mismatch, Observer, Outcome, Submission, Transfer};
 use nvme::initiator::{Io, Op};
+use wire::nvme::StatusCode;
 use wire::{Duration, Instant};
 
 impl Jobs {
@@ -126,6 +127,8 @@ impl Jobs {
             let place = &mut self.jobs[number].slots[slot];
             if !done.status.is_success() {
                 self.tally.failures += 1;
+                let refused = done.status.code == StatusCode::RESERVATION_CONFLICT;
+                self.tally.conflicts += u64::from(refused);
                 if place.outcome == Outcome::Done {
                     place.outcome = Outcome::Failed(done.status);
                 }

@@ -188,6 +188,7 @@ const SOFTWARE: SoftwareConfig = SoftwareConfig {
     complete: Duration::from_ns(1_500),
     max_payload: MPS,
     max_read_request: 512,
+    registration: None,
 };
 
 /// Returns one sequential transfer of `bytes`, as with `fio --bs`. The block layer splits the

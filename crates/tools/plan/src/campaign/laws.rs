@@ -251,6 +251,7 @@ impl Run<'_> {
             (PushUsed, pushed.clone().any(|pushed| pushed.hits > 0)),
             (PushInvalidated, pushed.clone().any(|pushed| pushed.unused_bytes > 0)),
             (Moved, moved),
+            (Shared, self.scenario.is_shared && report.hosts.iter().all(|host| host.bytes > 0)),
             (FailedOver, report.tunnels.iter().any(|tunnel| tunnel.failovers > 0)),
             (BothPathsLost, two_paths && interrupted),
             (RestoredAfterKill, world.restored() > 0 && resumed),

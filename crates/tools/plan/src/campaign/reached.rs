@@ -43,6 +43,8 @@ pub enum Condition {
     PushInvalidated,
     /// A drive moved to another host.
     Moved,
+    /// Several hosts used a drive at the same time.
+    Shared,
     /// The other path took over.
     FailedOver,
     /// Both paths were lost.
@@ -55,7 +57,7 @@ pub enum Condition {
 
 impl Condition {
     /// All conditions.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Interrupted,
         Self::Resumed,
         Self::SentAgain,
@@ -74,6 +76,7 @@ impl Condition {
         Self::PushUsed,
         Self::PushInvalidated,
         Self::Moved,
+        Self::Shared,
         Self::FailedOver,
         Self::BothPathsLost,
         Self::RestoredAfterKill,

@@ -23,6 +23,8 @@ pub(super) struct Scenario {
     pub is_persistent: bool,
     /// Whether a switch node is in front of the drives.
     pub is_cascade: bool,
+    /// Whether the hosts use one drive at the same time.
+    pub is_shared: bool,
     /// Whether the queues of the bridge hold few frames.
     pub has_short_queues: bool,
     /// Whether a processor does all work of a node.
@@ -67,6 +69,7 @@ impl Scenario {
             seconds: Vec::new(),
             is_persistent: false,
             is_cascade: false,
+            is_shared: false,
             has_short_queues: false,
             is_serial: chance(random, 30),
             transfers: Vec::new(),
@@ -82,7 +85,7 @@ impl Scenario {
         made.links(random);
         made.parts(random);
         made.faults = Fault::draw(&made, random);
-        if made.is_persistent && chance(further, 25) {
+        if made.is_persistent && !made.is_shared && chance(further, 25) {
             for _ in 0..further.within(1..=3) {
                 let kill = Fault::kill(&made, further);
                 made.faults.extend(kill);
@@ -98,9 +101,11 @@ impl Scenario {
             8..13 => (1, random.within(1..=3)),
             13..16 => (1, random.within(1..=2)),
             16..18 => (2, 2),
-            // The drive moves.
+            // The drive moves, or both use it.
             _ => (2, 1),
         };
+        let further = &mut Random::for_component(self.seed, "campaign: several hosts");
+        self.is_shared = hosts > nodes && chance(further, 50);
         let mut is_direct = false;
         match (hosts, nodes) {
             (1, 1) => is_direct = chance(random, 65),
@@ -128,6 +133,7 @@ impl Scenario {
         for (number, host) in self.hosts.iter().enumerate() {
             let own = match hosts {
                 1 => self.drives.clone(),
+                _ if self.is_shared => self.drives.clone(),
                 _ => self.drives.get(number).into_iter().cloned().collect(),
             };
             let own: Vec<_> = own.iter().map(|drive| format!("\"{drive}\"")).collect();
@@ -147,7 +153,7 @@ impl Scenario {
             }
         }
         ends.into_iter().for_each(|ends| self.cable(ends, random));
-        if hosts > nodes {
+        if hosts > nodes && !self.is_shared {
             let at = random.within(self.span[0]..=self.span[1]);
             self.base.quoted("moves.move", "drive", "drive1");
             self.base.quoted("moves.move", "to", "host2");
@@ -255,8 +261,16 @@ impl Scenario {
         base.quoted("drive", "size", "4MiB");
         base.add("drive", "mps", one_of(random, &[128, 256, 512]));
         base.add("drive", "reads_in_flight", one_of(random, &[1, 2, 8, 32]));
-        for host in &self.hosts {
+        for (number, host) in self.hosts.iter().enumerate() {
             let table = format!("hosts.{host}.workload");
+            if self.is_shared {
+                // Each host compares what it reads with what it wrote.
+                base.quoted(&table, "offset", format!("{}MiB", 2 * number));
+            }
+            if self.is_shared && self.is_persistent {
+                let kind = ["write-exclusive-registrants-only", "register"][number];
+                base.quoted(&format!("hosts.{host}"), "drive_reservation", kind);
+            }
             let rw = one_of(random, &["randrw", "randrw", "randwrite", "rw"]);
             base.quoted(&table, "rw", rw);
             base.quoted(&table, "bs", format!("{}B", self.bs));
@@ -277,7 +291,7 @@ impl Scenario {
 
     /// Whether no drive moves, which would wait for a lost completion, or is behind a switch node.
     pub fn has_lasting_links(&self) -> bool {
-        !self.is_cascade && self.hosts.len() <= self.drives.len()
+        !self.is_cascade && (self.is_shared || self.hosts.len() <= self.drives.len())
     }
 
     /// The most transfers of a job.

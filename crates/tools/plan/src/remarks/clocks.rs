@@ -30,7 +30,7 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
             clock_remarks(clock).into_iter().map(|remark| format!("clock of {name}: {remark}")),
         );
     }
-    found.into_iter().map(Remark::Port).collect()
+    found.into_iter().map(Remark::Part).collect()
 }
 
 /// Finds clock settings without an effect: without `[clocks]` only gates and asynchronous shapers
@@ -58,7 +58,7 @@ fn unused(planned: &Planned) -> Vec<Remark> {
     let names: Vec<String> = stations.chain(bridges).filter_map(idle).collect();
     let sentence = "clock_offset and clock_drift have no effect: no gate and no shaper ats goes by this \
                 clock, and without [clocks] no other clock is simulated";
-    let remark = || Remark::Port(format!("clock of {}: {sentence}", names.join(", ")));
+    let remark = || Remark::Part(format!("clock of {}: {sentence}", names.join(", ")));
     (!names.is_empty()).then(remark).into_iter().collect()
 }
 

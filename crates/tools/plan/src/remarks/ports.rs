@@ -39,7 +39,7 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
         add_stream_remarks((planned, &wiring), name, *id, &mut add);
     }
     let sentence = |(text, ports): (String, Vec<String>)| format!("{}: {text}", ports.join(", "));
-    found.into_iter().map(|remark| Remark::Port(sentence(remark))).collect()
+    found.into_iter().map(|remark| Remark::Part(sentence(remark))).collect()
 }
 
 /// Adds remarks on a stream whose settings in the plan do not have the intended effect: a priority

@@ -32,7 +32,7 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
         }
     }
     found.extend(unused(planned, &wiring));
-    found.into_iter().map(Remark::Port).collect()
+    found.into_iter().map(Remark::Part).collect()
 }
 
 /// Returns whether a meter passes less than the stream offers.

@@ -281,6 +281,7 @@ impl SimReport {
                 verified_blocks: host.verified,
                 mismatches: host.mismatches,
                 failures: host.failures,
+                reservation_conflicts: Some(host.conflicts).filter(|conflicts| *conflicts > 0),
                 pushed: SimPush::from_host(host),
                 recorded: recorded.as_deref().map(Replayed::from),
             }

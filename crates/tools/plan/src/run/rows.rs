@@ -178,6 +178,9 @@ pub struct Host {
     /// Commands with an error status, or lost with their drive's link; configuration reads that
     /// returned all ones.
     pub failures: u64,
+    /// Only if there are any: failed commands with the status Reservation Conflict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reservation_conflicts: Option<u64>,
     /// Only if push is on and the host had commands: pushes in front of doorbells (docs/push.md)
     /// while the workloads ran.
     #[serde(skip_serializing_if = "Option::is_none")]

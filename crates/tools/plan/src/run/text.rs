@@ -99,6 +99,9 @@ fn hosts(document: &SimReport) -> String {
                 host.mismatches,
                 host.failures
             );
+            out += &host.reservation_conflicts.map_or_else(String::new, |conflicts| {
+                format!(", {conflicts} of them because of another host's reservation")
+            });
         }
     }
     for host in &document.hosts {

@@ -162,6 +162,10 @@ fn covered(config: &Config, host: usize) -> Result<(), String> {
     if !config.moves.is_empty() {
         return Err("a drive moves to another host".into());
     }
+    let mut controllers = config.shared.iter().flat_map(|drive| &drive.controllers);
+    if controllers.any(|controller| controller.port[0] == host) {
+        return Err("other hosts use its drive".into());
+    }
     if !config.outages.is_empty() {
         return Err("a device node loses power".into());
     }

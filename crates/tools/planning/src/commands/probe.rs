@@ -235,6 +235,7 @@ fn quiet(config: &Config, host: usize, (kind, bytes): (Kind, usize)) -> Config {
     let fio = Fio { size, offset, nsid, number_ios: limit, ..Fio::new(rw, bytes, 1) };
     host.workload = Workload::Fio(fio);
     config.moves.clear();
+    config.shared.clear();
     config.outages.clear();
     config.runtime = None;
     let network = &mut config.network;

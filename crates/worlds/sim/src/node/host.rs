@@ -156,6 +156,7 @@ impl HostNode {
                 io_queues: workload.queues(),
                 entries: workload.entries(),
                 timeout: driver.timeout + outage,
+                registration: software.registration,
                 ..driver
             },
         };

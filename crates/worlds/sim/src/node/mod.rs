@@ -9,7 +9,7 @@ pub(crate) mod switch;
 
 pub(crate) use context::Context;
 pub(crate) use device::DeviceNode;
-pub(crate) use drive::DriveNode;
+pub(crate) use drive::{DriveNode, DriveState, PowerOn};
 pub(crate) use host::HostNode;
 pub use host::RootConfig;
 pub(crate) use port::PushRooms;

@@ -11,7 +11,11 @@ pub(crate) use software::{KnownWrites, Software};
 
 use crate::drive::MAX_TRANSFER;
 use ::workload::{Costs, JobSpec, MOST_ENTRIES};
+use nvme::initiator::Registration;
 use wire::Duration;
+
+/// The most I/O queue pairs of a workload per drive.
+pub(crate) const MOST_QUEUES: u16 = 64;
 
 /// Bytes of a logical block of the simulated drives.
 const LBA_SIZE: u64 = 512;
@@ -60,6 +64,8 @@ pub struct SoftwareConfig {
     pub max_payload: usize,
     /// Max_Read_Request_Size in bytes.
     pub max_read_request: usize,
+    /// The registration of the host at all its drives, which are [shared](crate::world::SharedDrive).
+    pub registration: Option<Registration>,
 }
 
 impl SoftwareConfig {
@@ -101,7 +107,7 @@ impl Workload {
             Self::Replay(replay) => replay.queues(),
             _ => self.fio().map_or(1, |fio| fio.numjobs),
         };
-        queues.clamp(1, 64) as u16
+        queues.clamp(1, MOST_QUEUES.into()) as u16
     }
 
     /// Entries per queue: one more than the most commands in flight.

@@ -44,6 +44,8 @@ pub(crate) struct Software {
     pub processor: Option<Processor>,
     /// Seeds of the drives' initial contents.
     patterns: Vec<u64>,
+    /// Whether reads are compared.
+    compares: bool,
     stage: Stage,
     /// The slots of the drives.
     slots: Vec<OwnSlot>,
@@ -94,6 +96,7 @@ impl Software {
             rng,
             processor: None,
             patterns,
+            compares: true,
             stage: Stage::Waiting,
             slots: Vec::new(),
             began: None,
@@ -112,6 +115,11 @@ impl Software {
     /// Makes enumeration read the identity of the drives' contents, because a drive can lose them.
     pub(crate) fn identify_contents(&mut self) {
         self.bring_up.enumeration.contents = true;
+    }
+
+    /// Compares no data, because another host writes the same blocks.
+    pub(crate) fn compare_nothing(&mut self) {
+        self.compares = false;
     }
 
     /// Makes the driver reset drives with commands beyond its time limit.
@@ -201,15 +209,19 @@ impl Software {
 
     /// Initialises returned drives again.
     fn attach_again(&mut self, now: Instant, tracker: &mut Tracker) {
-        for (drive, slot) in self.slots.iter_mut().enumerate() {
-            if let Some(Ok(new_contents)) = slot.poll(now) {
-                let (bring_up, node) = (self.bring_up.clone(), slot.node().clone());
-                let attach = async move { bring_up.attach(&node).await };
-                self.attaching.push((drive, new_contents, Task::new(&self.bring_up.bus, attach)));
+        for drive in 0..self.slots.len() {
+            if let Some(Ok(new_contents)) = self.slots[drive].poll(now) {
+                self.attaching.push((drive, new_contents, self.attach(drive)));
             }
         }
         for (drive, new_contents, mut task) in std::mem::take(&mut self.attaching) {
-            let Some(attached) = task.poll(now) else {
+            let mut attached = task.poll(now);
+            if let Some(Err(initiator::Error::Timeout(_))) = attached {
+                // The completion of a reservation command may be lost.
+                task = self.attach(drive);
+                attached = task.poll(now);
+            }
+            let Some(attached) = attached else {
                 self.attaching.push((drive, new_contents, task));
                 continue;
             };
@@ -221,6 +233,11 @@ impl Software {
             self.missing.remove(&drive);
             work.drive_restored(now, drive, driver, new_contents);
         }
+    }
+
+    fn attach(&self, drive: usize) -> Attaching {
+        let (bring_up, node) = (self.bring_up.clone(), self.slots[drive].node().clone());
+        Task::new(&self.bring_up.bus, async move { bring_up.attach(&node).await })
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
@@ -425,7 +442,7 @@ impl Software {
                 let settings = Settings {
                     costs: config.costs(),
                     batch: self.processor.is_some(),
-                    verification: Some(Verification {
+                    verification: self.compares.then(|| Verification {
                         patterns: self.patterns.clone(),
                         initial: Some(0),
                     }),

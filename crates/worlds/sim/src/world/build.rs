@@ -4,16 +4,19 @@ use super::config::{
     Attached, Config, Disturbance, DisturbanceKind, HostConfig, Move, Outage, SwitchConfig,
 };
 use super::moves::{first_group, group_of, origin};
-use super::{Error, HostComponents, Kind, World};
+use super::{Error, HostComponents, Kind, World, shared};
 use crate::drive::DriveConfig;
 use crate::ensure;
 use crate::kernel::{Component, Kernel};
 use crate::measure::Tracker;
 use crate::network::{Bulk, Network};
-use crate::node::{DeviceNode, DriveNode, HostNode, RootConfig, SwitchNode};
+use crate::node::{DeviceNode, DriveNode, DriveState, HostNode, PowerOn, RootConfig, SwitchNode};
 use crate::pcie::{Deferral, Link, LinkConfig};
 use crate::transport::{Encapsulation, Pipe, Transport, TransportConfig};
+use node::drive::FIRST;
 use node::push::Mode;
+use std::cell::RefCell;
+use std::rc::Rc;
 use switch::push_store::CAPACITY;
 use switch::tunnel;
 use wire::frame::Role;
@@ -34,6 +37,8 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
         kernel: Kernel::new(config.seed, config.limits),
         outages: all_outages(config).collect(),
         moves: config.moves.clone(),
+        shared: config.shared.clone(),
+        sharing: vec![Vec::new(); config.shared.len()],
         disturbances: config.disturbances.clone(),
         until: Instant::ZERO + config.runtime.unwrap_or_default(),
         ..World::default()
@@ -49,6 +54,9 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     }
     for (number, host) in config.hosts.iter().enumerate() {
         world.add_host(number, host, &config.moves);
+    }
+    for host in config.uncompared().into_keys() {
+        world.hosts[host].software.compare_nothing();
     }
     for (number, bulk) in network.bulk.iter().enumerate() {
         let owner = world.add(Kind::Bulk(number));
@@ -110,6 +118,12 @@ fn check(config: &Config) -> Result<(), Error> {
     }
     for (number, planned) in config.moves.iter().enumerate() {
         check_move(config, planned).map_err(at(format!("move {number}")))?;
+    }
+    for (number, drive) in config.shared.iter().enumerate() {
+        shared::check(config, drive).map_err(at(format!("shared drive {number}")))?;
+    }
+    for (number, host) in config.hosts.iter().enumerate() {
+        shared::check_registration(config, number, host).map_err(at(format!("host {number}")))?;
     }
     Ok(())
 }
@@ -269,7 +283,10 @@ impl World {
         let queues = config.workload.queues();
         let (below, push) = match &config.attached {
             // Only the far end of a tunnel keeps pushed bytes.
-            Attached::Direct(drive) => (self.add_drive(number, 0, queues, drive, None), Mode::Off),
+            Attached::Direct(drive) => {
+                let node = self.new_drive(0, queues, drive, Vec::new());
+                (self.add_drive(number, node, None), Mode::Off)
+            }
             Attached::Switch(switch) => {
                 let keeps = if config.root.push == Mode::Off { 0 } else { CAPACITY };
                 (self.add_switch(number, None, (queues, keeps), switch, moves), config.root.push)
@@ -303,22 +320,27 @@ impl World {
         self.host_components.push(HostComponents { host, below });
     }
 
-    fn add_drive(
-        &mut self,
-        host: usize,
-        number: u16,
-        queues: u16,
-        config: &DriveConfig,
-        above: Option<usize>,
-    ) -> Component {
-        let index = self.drives.len();
-        let component = self.add(Kind::Drive(index));
-        let mut rng = self.kernel.rng(&format!("drive {index}"));
-        let seed = rng.bits();
-        self.drives.push(DriveNode::new(config, number, queues, rng, seed));
+    fn add_drive(&mut self, host: usize, node: DriveNode, above: Option<usize>) -> Component {
+        let component = self.add(Kind::Drive(self.drives.len()));
+        self.drives.push(node);
         self.drive_components.push(component);
         self.drive_above.push((host, above));
         component
+    }
+
+    /// The first controller of the next drive. `hosts` are the Host Identifiers of its controllers,
+    /// if it has several.
+    pub(super) fn new_drive(
+        &self,
+        number: u16,
+        queues: u16,
+        config: &DriveConfig,
+        hosts: Vec<[u8; 16]>,
+    ) -> DriveNode {
+        let mut rng = self.kernel.rng(&format!("drive {}", self.drives.len()));
+        let seed = rng.bits();
+        let state = DriveState::new(config, PowerOn { queues, hosts, rng, seed });
+        DriveNode::new(Rc::new(RefCell::new(state)), FIRST, number)
     }
 
     /// Adds a switch and everything below it. `above` is the tunnel link of the device node above
@@ -352,9 +374,14 @@ impl World {
             let place = ([host, number], index, component);
             let link = self.add_link(place, (config, keeps), &port.link, moves);
             let on_host = self.drive_above.iter().filter(|(owner, _)| *owner == host).count();
+            // Only ports of a host's own switch lead to shared drives.
+            let shared = self.shared_at([host, number]).filter(|_| above.is_none());
+            let node = match shared {
+                Some(shared) => self.next_controller(shared, on_host as u16, &port.drive),
+                None => self.new_drive(on_host as u16, queues, &port.drive, Vec::new()),
+            };
             self.device_drives[link] = Some(self.drives.len());
-            self.device_below[link] =
-                self.add_drive(host, on_host as u16, queues, &port.drive, Some(link));
+            self.device_below[link] = self.add_drive(host, node, Some(link));
             let [_, processor] = self.transports[link][0].processors(&self.network);
             self.drives.last_mut().expect("it was added").set_processor(processor);
         }

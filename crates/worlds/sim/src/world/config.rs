@@ -7,6 +7,7 @@ use crate::node::RootConfig;
 use crate::pcie::LinkConfig;
 use crate::transport::{Encapsulation, TransportConfig};
 use crate::workload::{SoftwareConfig, Workload};
+use std::collections::BTreeMap;
 use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use wire::frame::Paths;
@@ -30,6 +31,8 @@ pub struct Config {
     pub kills: Vec<Outage>,
     /// Device nodes that move from one host to another.
     pub moves: Vec<Move>,
+    /// Drives that several hosts use at the same time.
+    pub shared: Vec<SharedDrive>,
     /// Other events that disturb a node or a drive.
     pub disturbances: Vec<Disturbance>,
     /// The minimum run time, above zero. Required without hosts. With hosts, the simulation also
@@ -70,6 +73,25 @@ pub struct Move {
     pub from: [usize; 2],
     /// The second host (index) and its port. This host boots when all its links are up.
     pub to: [usize; 2],
+}
+
+/// A drive with several controllers. Each controller has a device node, a PCIe link and a tunnel of
+/// its own; all device nodes are at one station. Media, firmware, namespaces and reservations are
+/// common. Every namespace is attached to every controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedDrive {
+    /// The controllers in the order of their CNTLID, which is also the order of hosts. The drive has
+    /// the configuration at the first one's port.
+    pub controllers: Vec<ControllerPort>,
+}
+
+/// The port of a host that leads to a controller of a shared drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControllerPort {
+    /// The host (index) and its port.
+    pub port: [usize; 2],
+    /// Host Identifier that the drive binds to the controller, not all zeroes.
+    pub host_identifier: [u8; 16],
 }
 
 /// A time during which a device node, with all its stations, and its drive are off. Without power,
@@ -286,5 +308,27 @@ impl Config {
     /// All drives, host by host in the order of ports.
     pub fn drives(&self) -> impl Iterator<Item = &DriveConfig> {
         self.hosts.iter().flat_map(HostConfig::drives)
+    }
+
+    /// Hosts that compare no data, because another host writes the same blocks of a shared drive;
+    /// each with the first such host.
+    pub fn uncompared(&self) -> BTreeMap<usize, usize> {
+        let workload = |host: usize| self.hosts[host].workload.fio();
+        let writes_of = |host, other| {
+            let (Some(own), Some(writer)) = (workload(host), workload(other)) else { return false };
+            let meets = own.range().start.max(writer.range().start)
+                < own.range().end.min(writer.range().end);
+            host != other && writer.rw.writes() && writer.nsid == own.nsid && meets
+        };
+        let mut found = BTreeMap::new();
+        for SharedDrive { controllers } in &self.shared {
+            let hosts = controllers.iter().map(|controller| controller.port[0]);
+            for host in hosts.clone() {
+                if let Some(other) = hosts.clone().find(|other| writes_of(host, *other)) {
+                    found.entry(host).or_insert(other);
+                }
+            }
+        }
+        found
     }
 }

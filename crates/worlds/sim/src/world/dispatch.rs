@@ -98,6 +98,7 @@ impl World {
                     };
                     context!(self, host).observe_fault(at, point, &fault);
                 }
+                self.wake_other_controllers(drive);
                 next
             }
         };
@@ -126,7 +127,10 @@ impl World {
     fn reset_below(&mut self, below: Component) {
         let now = self.kernel.now();
         match self.kinds[below.index()] {
-            Kind::Drive(drive) => self.drives[drive].hot_reset(now),
+            Kind::Drive(drive) => {
+                self.drives[drive].hot_reset(now);
+                self.wake_other_controllers(drive);
+            }
             Kind::Switch(switch) => {
                 // The switch has TLPs to send.
                 self.switches[switch].hot_reset(now);

@@ -8,11 +8,12 @@ mod line;
 mod moves;
 mod preset;
 mod report;
+mod shared;
 
 pub use build::{FIRST_PORT, MAX_HOSTS, MAX_LINKS};
 pub use config::{
-    Attached, Config, Disturbance, DisturbanceKind, HostConfig, LowerConfig, Move, Outage,
-    PortConfig, SwitchConfig, TunnelLink,
+    Attached, Config, ControllerPort, Disturbance, DisturbanceKind, HostConfig, LowerConfig, Move,
+    Outage, PortConfig, SharedDrive, SwitchConfig, TunnelLink,
 };
 pub use inspect::TunnelState;
 pub use preset::READS_IN_FLIGHT;
@@ -154,6 +155,9 @@ pub struct World {
     /// Outages of device nodes, and whether only their processes are killed.
     outages: Vec<(Outage, bool)>,
     moves: Vec<Move>,
+    shared: Vec<SharedDrive>,
+    /// The controllers of each shared drive, by their number among all drives.
+    sharing: Vec<Vec<usize>>,
     disturbances: Vec<Disturbance>,
     /// The run does not end before this time.
     until: Instant,
@@ -284,7 +288,7 @@ impl World {
     pub fn errors(&self) -> Vec<pcie::Errors> {
         let roots = self.hosts.iter().map(|host| *host.errors());
         let switches = self.switches.iter().flat_map(SwitchNode::errors);
-        let drives = self.drives.iter().map(|drive| *drive.errors());
+        let drives = self.drives.iter().map(DriveNode::errors);
         roots.chain(switches).chain(drives).collect()
     }
 
@@ -435,6 +439,7 @@ impl World {
             mismatches: tally.mismatches,
             spurious: tally.spurious,
             failures: tally.failures,
+            conflicts: tally.conflicts,
             pushed: self.pushed(number) - before.copied().unwrap_or_default(),
             began,
             span: ended.since(began),

@@ -89,6 +89,7 @@ impl SoftwareConfig {
         complete: Duration::from_ns(1_500),
         max_payload: 256,
         max_read_request: 512,
+        registration: None,
     };
 }
 

@@ -65,6 +65,8 @@ pub struct HostReport {
     /// Commands with an error status, or lost with their drive's link, and
     /// configuration reads that returned all ones.
     pub failures: u64,
+    /// Failed commands that a reservation of another host forbids: status Reservation Conflict.
+    pub conflicts: u64,
     /// Push counters during the workload. A drive that moved counts at its last host.
     pub pushed: Pushed,
     /// When the workload began.

@@ -18,6 +18,7 @@ mod push;
 mod random;
 mod raw;
 mod replay;
+mod shared;
 mod timelines;
 mod tlps;
 mod workloads;

@@ -16,7 +16,7 @@ use sim::ethernet::Rate;
 use sim::network::{CableEnd, Place};
 use sim::pcie::LinkConfig;
 use sim::transport::TransportConfig;
-use sim::world::Attached;
+use sim::world::{Attached, SharedDrive};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of boxes in a row. Larger networks are drawn in two dimensions.
@@ -167,7 +167,11 @@ impl Picture {
             let Some((drive, config_of_drive)) = link.drive else { continue };
             let plain = format!("link {number}");
             let of_plan = Some(named(&plain)).filter(|name| *name != plain);
-            let name = of_plan.unwrap_or_else(|| config_of_drive.serial.clone());
+            let mut name = of_plan.unwrap_or_else(|| config_of_drive.serial.clone());
+            let shared = shared_at(config, [host, drive]);
+            if let (Some(_), Some((drive, _))) = (shared, name.split_once('@')) {
+                name = drive.to_owned();
+            }
             let [owner, first] = first_port(config, [host, drive]);
             let bottom = Node::Drive(owner, first);
             if (owner, first) == (host, drive) {
@@ -291,8 +295,18 @@ impl Edge {
     }
 }
 
-/// Returns the port at which a drive is at the start, if moves bring the drive to `port`.
+/// Returns the shared drive behind a port.
+fn shared_at(config: &Config, port: [usize; 2]) -> Option<&SharedDrive> {
+    let leads = |drive: &&SharedDrive| drive.controllers.iter().any(|own| own.port == port);
+    config.shared.iter().find(leads)
+}
+
+/// Returns the port of the drive behind `port`: the first one of a shared drive, or the one at which
+/// a drive is at the start, if it moves.
 fn first_port(config: &Config, mut port: [usize; 2]) -> [usize; 2] {
+    if let Some(drive) = shared_at(config, port) {
+        return drive.controllers[0].port;
+    }
     for _ in &config.moves {
         match config.moves.iter().find(|planned| planned.to == port) {
             Some(planned) => port = planned.from,

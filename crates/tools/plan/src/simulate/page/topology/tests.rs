@@ -118,6 +118,16 @@ fn topology_boxes_do_not_overlap_in_large_plans() {
     }
 }
 
+#[test]
+fn drive_with_several_hosts_is_drawn_once() {
+    let file = plans().into_iter().find(|file| file.ends_with("shared-vehicle.toml")).unwrap();
+    let picture = picture(&Plan::read(&file).unwrap());
+    let drives: Vec<_> = picture.levels[4].iter().map(|(_, words)| words.join("; ")).collect();
+    assert_eq!(drives, ["central; NVMe, 64 MiB"]);
+    let lines = picture.edges.iter().filter(|edge| matches!(edge.b, Node::Drive(..)));
+    assert_eq!(lines.count(), 1);
+}
+
 /// A drive that moves to another host is drawn once.
 #[test]
 fn a_drive_that_moves_is_one_drive() {
