@@ -2,7 +2,7 @@
 
 use crate::aggregate::Policy;
 use wire::Duration;
-use wire::frame::{Grant, Paths, Role};
+use wire::frame::{Grant, LinkConnection, Paths, Role};
 
 /// Settings of one end of a link.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,9 @@ pub struct Settings {
     pub keep: usize,
     /// How a host uses several paths at the same time; `None`: it has one path. A device follows.
     pub paths: Option<Paths>,
+    /// The place of this connection in a link of several connections; `None`: the link has one. The
+    /// first connection of a host needs a device with the same number of queue pairs.
+    pub connection: Option<LinkConnection>,
     /// A random number of this process, which the host shares only with its device: the name of
     /// its sessions. The lower 32 bits are ignored.
     pub secret: u128,
@@ -58,6 +61,7 @@ impl Settings {
             survive: Duration::ZERO,
             keep: 4 << 20,
             paths: None,
+            connection: None,
             secret: u128::from(instance) << 32,
             keepalive: Duration::from_ms(100),
             loss_limit: Duration::from_ms(800),

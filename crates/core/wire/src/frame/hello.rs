@@ -39,6 +39,8 @@ pub struct Hello {
     pub session: Option<Survival>,
     /// How the session uses several paths at the same time; `None`: it has one path.
     pub paths: Option<Paths>,
+    /// The place of this connection in a link of several connections; `None`: the link has one.
+    pub connection: Option<LinkConnection>,
     /// Credit limits for posted, non-posted and completion TLPs: the initial limits, or the present
     /// limits of a session that goes on.
     pub credits: [Grant; 3],
@@ -52,6 +54,18 @@ numbers! {
         /// Each path carries every TLP, and the first copy counts.
         Both = 2,
     }
+}
+
+/// One of several connections of a link (`docs/protocol.md`, "Several connections").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkConnection {
+    /// The name of the link, which only its host and its device know. 0 from a device.
+    pub link: u128,
+    /// From a host: the number of this connection, from 0. From a device: the number of connections
+    /// that a link can have.
+    pub number: u16,
+    /// I/O queue pairs of a connection, at least 1.
+    pub queue_pairs: u16,
 }
 
 /// A session that survives its connections (`docs/protocol.md`, "Sessions").
@@ -85,6 +99,9 @@ const PATHS: u16 = 4;
 /// Number of the entry with a [`Survival`]. The value has 20 or 24 bytes from a host, 4 or 8 from a
 /// device.
 const SESSION: u16 = 3;
+/// Number of the entry with a [`LinkConnection`]. The value has 20 bytes from a host, 4 from a
+/// device.
+const CONNECTION: u16 = 5;
 
 impl Hello {
     pub(super) fn encode(&self, out: &mut impl BufMut) {
@@ -114,6 +131,9 @@ impl Hello {
             out.put_u16(1);
             out.put_u8(paths as u8);
         }
+        if let Some(connection) = self.connection {
+            connection.encode(self.role, out);
+        }
     }
 
     /// Decodes a greeting. For versions other than 1 and [`VERSION`], the fields after the version
@@ -140,7 +160,8 @@ impl Hello {
             _ => {
                 let role = Role::Probe;
                 let (max_payload, credits) = (128, [Grant::default(); 3]);
-                let (group, instance, push, session, paths) = (0, 0, 0, None, None);
+                let (group, instance, push) = (0, 0, 0);
+                let (session, paths, connection) = (None, None, None);
                 Ok(Self {
                     version,
                     role,
@@ -150,6 +171,7 @@ impl Hello {
                     push,
                     session,
                     paths,
+                    connection,
                     credits,
                 })
             }
@@ -168,8 +190,19 @@ impl Hello {
         rest.advance(2);
         let instance = rest.get_u64();
         let credits = get_grants(&mut rest);
-        let (group, push, session, paths) = (0, 0, None, None);
-        Ok(Self { version, role, max_payload, group, instance, push, session, paths, credits })
+        let (group, push, session, paths, connection) = (0, 0, None, None, None);
+        Ok(Self {
+            version,
+            role,
+            max_payload,
+            group,
+            instance,
+            push,
+            session,
+            paths,
+            connection,
+            credits,
+        })
     }
 
     fn with_entries(mut self, mut rest: &[u8]) -> Result<Self, Malformed> {
@@ -204,12 +237,46 @@ impl Hello {
                         value.try_into().map_err(|_| wrong("its length is not 1 byte"))?;
                     self.paths = Some(Paths::from_number(paths).ok_or(undefined("paths", paths))?);
                 }
+                CONNECTION => {
+                    let connection = LinkConnection::decode(self.role, value);
+                    self.connection = connection.map_err(wrong)?;
+                }
                 _ if kind & REQUIRED != 0 => unknown = unknown.or(Some(number)),
                 _ => {}
             }
         }
         // This check follows the syntax checks, because a malformed Hello gets no answer.
         unknown.map_or(Ok(self), |number| Err(Malformed::Required(number)))
+    }
+}
+
+impl LinkConnection {
+    fn encode(self, role: Role, out: &mut impl BufMut) {
+        out.put_u16(CONNECTION);
+        out.put_u16(if role == Role::Host { 20 } else { 4 });
+        if role == Role::Host {
+            out.put_u128(self.link);
+        }
+        out.put_u16(self.number);
+        out.put_u16(self.queue_pairs);
+    }
+
+    /// Decodes the value of the entry; `None` from a probe. Error: the fault.
+    fn decode(role: Role, mut value: &[u8]) -> Result<Option<Self>, &'static str> {
+        let length = match role {
+            Role::Host => 20,
+            Role::Device => 4,
+            Role::Probe => return Ok(None),
+        };
+        if value.len() != length {
+            return Err("its length is not that of a connection");
+        }
+        let link = if role == Role::Host { value.get_u128() } else { 0 };
+        let (number, queue_pairs) = (value.get_u16(), value.get_u16());
+        match queue_pairs {
+            0 => Err("a connection has at least one queue pair"),
+            _ => Ok(Some(Self { link, number, queue_pairs })),
+        }
     }
 }
 

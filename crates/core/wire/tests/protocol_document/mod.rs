@@ -40,6 +40,7 @@ fn hello() -> Control {
         push: 0,
         session: None,
         paths: None,
+        connection: None,
         credits: grants([(1024, 65_536), (1024, 1024), (1, u32::MAX)]),
     })
 }

@@ -81,9 +81,20 @@ impl File {
 pub fn hello(role: Role, instance: u64) -> Vec<u8> {
     let credits = [Grant { headers: 64, data: 1024 }; 3];
     let version = wire::frame::VERSION;
-    let (max_payload, group, push, session, paths) = (256, 0, 0, None, None);
-    let hello =
-        Hello { version, role, max_payload, group, instance, push, session, paths, credits };
+    let (max_payload, group, push) = (256, 0, 0);
+    let (session, paths, connection) = (None, None, None);
+    let hello = Hello {
+        version,
+        role,
+        max_payload,
+        group,
+        instance,
+        push,
+        session,
+        paths,
+        connection,
+        credits,
+    };
     let mut payload = Vec::new();
     Control::Hello(hello).encode(&mut payload);
     payload
