@@ -78,6 +78,12 @@ impl Stop {
         self.flag.load(Ordering::SeqCst)
     }
 
+    /// Requests the counters of the node, from another thread.
+    pub fn request_report(&self) {
+        self.report.store(true, Ordering::SeqCst);
+        let _ = (&self.waker).write(&[1]);
+    }
+
     /// Requests the node to stop, from another thread.
     pub fn stop(&self) {
         self.flag.store(true, Ordering::SeqCst);
