@@ -37,6 +37,14 @@ impl Stop {
         Ok(Self { flag, report, trace, reload, wake, waker })
     }
 
+    /// Requests of another thread that stops with this one.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn sharing(&self) -> io::Result<Self> {
+        Ok(Self { flag: self.flag.clone(), ..Self::new()? })
+    }
+
     /// A stream that wakes the node when a byte is written to it.
     ///
     /// # Errors

@@ -154,8 +154,8 @@ pub fn run(args: &Args) -> Outcome {
             (drive, Vec::new())
         }
     };
-    let tunnel =
-        Settings { push: CAPACITY, connection: connections, ..options.tunnel(Role::Device) };
+    options.connection = connections;
+    let tunnel = Settings { push: CAPACITY, ..options.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let [of_drive, of_node] = args.faults.split();
