@@ -45,17 +45,24 @@ impl<'scope> FurtherThreads<'scope> {
         further: impl Iterator<Item = (DrivePart, FurtherConnection, &'scope Stop)>,
         (clock, options, tunnel): (Clock, &'scope NodeSettings, Settings),
         whole: &'scope Stop,
-    ) -> io::Result<Self> {
-        let (mut stops, mut threads) = (Vec::new(), Vec::new());
+    ) -> Result<Self, Failure> {
+        let mut own = Self { stops: Vec::new(), threads: Vec::new() };
         for (number, (part, way, stop)) in (1..).zip(further) {
             let serve = move || {
                 let served = serve(number, (part, way), (clock, options, tunnel), stop);
                 served.inspect_err(|_| whole.stop())
             };
-            stops.push(stop);
-            threads.push(Builder::new().name(format!("link {number}")).spawn_scoped(scope, serve)?);
+            let thread = Builder::new().name(format!("link {number}")).spawn_scoped(scope, serve);
+            own.stops.push(stop);
+            match thread {
+                Ok(thread) => own.threads.push(thread),
+                Err(error) => {
+                    own.stop()?;
+                    return Err(error.into());
+                }
+            }
         }
-        Ok(Self { stops, threads })
+        Ok(own)
     }
 
     /// Lets the threads print their counters.

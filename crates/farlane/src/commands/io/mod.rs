@@ -157,6 +157,9 @@ pub fn run(args: &Args) -> Outcome {
         ("--html", args.html.as_ref()),
     ];
     assign_stdout(args.json, &documents);
+    if args.queues_per_link.is_some() && matches!(args.on_error, OnErrorOption::Continue) {
+        wrong_usage("--queues-per-link cannot be used with --on-error continue")
+    }
     let request = request(args)?;
     consent::check(args, &request);
     let targets = args.targets()?;

@@ -175,12 +175,17 @@ impl Further {
         }
     }
 
+    /// Lets the thread end. Call this before the first connection ends.
+    pub fn begin_close(&self) {
+        self.requests.send([ToThread::Close]);
+    }
+
     /// Ends the thread.
     ///
     /// # Errors
     /// The failure of the thread.
     pub fn close(&mut self) -> Outcome {
-        self.requests.send([ToThread::Close]);
+        self.begin_close();
         let thread = self.thread.take();
         thread.map_or(Ok(()), |thread| thread.join().expect("a thread does not panic"))
     }
@@ -255,6 +260,10 @@ fn next(
         let (moved, timer) = machine.pump()?;
         while let Some(event) = machine.event()? {
             if let Event::Down(cause) = event {
+                // The first connection may have ended the link behind its last message.
+                if let Some(message) = inbox.poll() {
+                    return Ok(message);
+                }
                 return Err(Failure(format!("a further connection is lost: {cause}")));
             }
         }

@@ -162,6 +162,7 @@ impl Session {
             None => Ok(Ok(())),
             Some(mut driver) => self.machine.run(async move { driver.shutdown().await }),
         };
+        self.further.iter().for_each(Further::begin_close);
         let mut closed = self.machine.close();
         for further in &mut self.further {
             closed = closed.and(further.close());
