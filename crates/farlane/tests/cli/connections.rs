@@ -32,7 +32,10 @@ fn all_jobs_ran(result: &Value, transfers: u64) {
         own.map(|row| row["n"].as_u64().expect("a count")).sum()
     };
     assert_eq!([0, 1, 2].map(count), [transfers; 3], "{section}");
-    assert_eq!((&section["mismatches"], &section["all"]["n"]), (&0.into(), &(3 * transfers).into()));
+    assert_eq!(
+        (&section["mismatches"], &section["all"]["n"]),
+        (&0.into(), &(3 * transfers).into())
+    );
 }
 
 /// Waits for a line of the log; threads print in any order.
@@ -55,7 +58,10 @@ fn jobs_of_all_connections_share_the_data_of_a_drive() {
     all_jobs_ran(&document(&load(&address, &reads)), 64);
     assert_eq!(node.stderr.text().matches("connection 1: host").count(), 2, "up and down once");
     // Queue pairs of the last connection.
-    all_jobs_ran(&document(&load(&address, &[&reads[..], &["--queues-per-link", "1"]].concat())), 64);
+    all_jobs_ran(
+        &document(&load(&address, &[&reads[..], &["--queues-per-link", "1"]].concat())),
+        64,
+    );
     assert!(node.interrupt().success());
 }
 

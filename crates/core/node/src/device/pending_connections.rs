@@ -273,7 +273,10 @@ impl PendingConnection {
                 Decision::Reject(Reject::Group(Some((group, theirs))), theirs)
             }
             Some(Some(hello)) if hello.role == Role::Host => {
-                match connections.zip(hello.connection).filter(|(own, theirs)| own.number > 1 && theirs.number > 0) {
+                match connections
+                    .zip(hello.connection)
+                    .filter(|(own, theirs)| own.number > 1 && theirs.number > 0)
+                {
                     Some((own, theirs)) if self.is_further(occupant, own, theirs) => {
                         Decision::Further(theirs.number)
                     }

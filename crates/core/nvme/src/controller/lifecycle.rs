@@ -147,11 +147,7 @@ impl Controller {
             self.finish_reset();
         }
         let fatal = self.registers.status.fatal;
-        if self.phase == Phase::Enabling
-            && idle
-            && !fatal
-            && shared.starts(self.id)
-        {
+        if self.phase == Phase::Enabling && idle && !fatal && shared.starts(self.id) {
             self.start();
         }
         self.advance_shutdown(shared);

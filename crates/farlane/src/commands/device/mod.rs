@@ -198,8 +198,7 @@ pub fn run(args: &Args) -> Outcome {
     let ran = thread::scope(|scope| {
         let further = further.into_iter().zip(ways).zip(&stops);
         let further = further.map(|((part, way), stop)| (part, way, stop));
-        let threads =
-            FurtherThreads::start(scope, further, (clock, &options, tunnel), &stop)?;
+        let threads = FurtherThreads::start(scope, further, (clock, &options, tunnel), &stop)?;
         let control = || {
             args.trace.switch(&tracer, &stop);
             let request = stop.request();

@@ -91,7 +91,10 @@ pub fn divide(
     let bound = |number: u16| number.saturating_mul(queue_pairs).min(queues);
     let further = (1..queues.div_ceil(queue_pairs)).map(|number| FurtherSettings {
         // Push needs to see the admin commands, which pass over the first connection.
-        options: Settings { push: push::Settings { mode: Mode::Off, ..options.push }, ..at(number) },
+        options: Settings {
+            push: push::Settings { mode: Mode::Off, ..options.push },
+            ..at(number)
+        },
         peer: peer.clone(),
         target: target.clone(),
         queues: bound(number)..bound(number + 1),

@@ -300,8 +300,7 @@ pub fn attach(
     further: Vec<QueueMemory>,
 ) -> Result<Result<Driver, initiator::Error>, Failure> {
     let (bring_up, function) = (machine.bring_up_with(settings), function.clone());
-    let attached =
-        machine.run(async move { bring_up.attach_with(&function, further).await })?;
+    let attached = machine.run(async move { bring_up.attach_with(&function, further).await })?;
     Ok(attached.map(|(_, driver)| driver))
 }
 

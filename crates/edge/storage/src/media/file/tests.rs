@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::files::SystemFile;
-use crate::media::RamMedia;
+use crate::media::{RamMedia, SharedRam};
 use proptest::prelude::*;
 use rustix::event::PollFd;
 use std::fs::{OpenOptions, Permissions};
