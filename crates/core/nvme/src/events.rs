@@ -87,6 +87,11 @@ impl AsyncEvents {
         self.pending.iter().position(|event| !self.masked.contains(&event.log_page))
     }
 
+    /// Whether any event is pending.
+    pub(crate) fn any_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Removes all pending events.
     pub(crate) fn take_pending(&mut self) -> Vec<AsyncEvent> {
         self.pending.drain(..).collect()

@@ -13,16 +13,16 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-/// Options of a device with a connection per queue pair.
-const DEVICE: [&str; 4] = ["--queues", "4", "--queues-per-link", "1"];
+/// Options of a device with three connections of two queue pairs each.
+const DEVICE: [&str; 4] = ["--queues", "6", "--queues-per-link", "2"];
 
 /// Returns the arguments of a load on the node at `address`, with further options.
 fn load<'a>(address: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let always = ["io", "--connect", address, "--numjobs", "3", "--iodepth", "4", "--json"];
+    let always = ["io", "--connect", address, "--numjobs", "5", "--iodepth", "4", "--json"];
     [&always[..], more].concat()
 }
 
-/// Checks that each of three jobs has transferred `transfers` times, and that no read was wrong.
+/// Checks that each of five jobs has transferred `transfers` times, and that no read was wrong.
 #[track_caller]
 fn all_jobs_ran(result: &Value, transfers: u64) {
     let section = &result["sections"][0];
@@ -31,10 +31,10 @@ fn all_jobs_ran(result: &Value, transfers: u64) {
         let own = jobs.clone().filter(|row| row["job"] == number && row["op"] != "verify");
         own.map(|row| row["n"].as_u64().expect("a count")).sum()
     };
-    assert_eq!([0, 1, 2].map(count), [transfers; 3], "{section}");
+    assert_eq!([0, 1, 2, 3, 4].map(count), [transfers; 5], "{section}");
     assert_eq!(
         (&section["mismatches"], &section["all"]["n"]),
-        (&0.into(), &(3 * transfers).into())
+        (&0.into(), &(5 * transfers).into())
     );
 }
 
@@ -48,7 +48,7 @@ fn appears(node: &Process, part: &str) {
 fn jobs_of_all_connections_share_the_data_of_a_drive() {
     let (mut node, address) = device("ram=16M", &DEVICE);
     let writes = ["--rw", "write", "--size", "256k", "--randseed", "9", "--verify"];
-    let several = [&writes[..], &["--destructive", "--yes", "--queues-per-link", "1"]].concat();
+    let several = [&writes[..], &["--destructive", "--yes", "--queues-per-link", "2"]].concat();
     all_jobs_ran(&document(&load(&address, &several)), 64);
     for number in 1..3 {
         appears(&node, &format!("connection {number}: host"));
@@ -59,7 +59,7 @@ fn jobs_of_all_connections_share_the_data_of_a_drive() {
     assert_eq!(node.stderr.text().matches("connection 1: host").count(), 2, "up and down once");
     // Queue pairs of the last connection.
     all_jobs_ran(
-        &document(&load(&address, &[&reads[..], &["--queues-per-link", "1"]].concat())),
+        &document(&load(&address, &[&reads[..], &["--queues-per-link", "2"]].concat())),
         64,
     );
     assert!(node.interrupt().success());
@@ -87,7 +87,7 @@ fn cuts_of_all_connections_cost_no_transfer() {
     let (node, address) = keys.device("device", &DEVICE);
     let cutter = Cutter::start(address.parse().expect("an address"));
     let address = cutter.address().to_string();
-    let work = ["--rw", "randrw", "--verify", "--destructive", "--yes", "--queues-per-link", "1"];
+    let work = ["--rw", "randrw", "--verify", "--destructive", "--yes", "--queues-per-link", "2"];
     let time = ["--runtime", "10", "--time_based"];
     let arguments = keys.with("host", &load(&address, &[&work[..], &time].concat()));
     let mut load = Process::start(&mut farlane(&arguments), "load", &keys.folder);
@@ -95,7 +95,7 @@ fn cuts_of_all_connections_cost_no_transfer() {
     cuts(&cutter);
     let result = undisturbed(&mut load);
     let jobs = result["sections"][0]["jobs"].as_array().expect("jobs").len();
-    assert_eq!(jobs, 9, "reads, writes and comparisons of three jobs");
+    assert_eq!(jobs, 15, "reads, writes and comparisons of five jobs");
     let log = node.stderr.text();
     for number in 1..3 {
         let resumed = log.lines().filter(|line| line.contains("resumed"));
@@ -133,7 +133,7 @@ fn loss_of_a_further_connection_ends_the_link() {
     let (relay, clients) = relay(address.parse().expect("an address")).expect("a relay");
     let address = relay.to_string();
     let options = ["--rw", "randread", "--runtime", "60", "--time_based", "--survive", "0"];
-    let arguments = load(&address, &[&options[..], &["--queues-per-link", "1"]].concat());
+    let arguments = load(&address, &[&options[..], &["--queues-per-link", "2"]].concat());
     let folder = scratch("connections-lost");
     let mut load = Process::start(&mut farlane(&arguments), "load", &folder);
     let [_first, further, _last] = [0; 3].map(|_| clients.recv().expect("a connection"));
@@ -151,9 +151,9 @@ fn host_and_device_need_the_same_queue_pairs_per_connection() {
     let (_divided, divided) = device("ram=1M", &DEVICE);
     let (_plain, plain) = device("ram=1M", &[]);
     let same = "start both with the same --queues-per-link";
-    for (address, theirs) in [(divided, "the far side 1"), (plain, "one connection per link")] {
-        let io = load(&address, &["--rw", "read", "--queues-per-link", "2", "--wait", "1s"]);
-        fails(&io, &["2 queue pairs per connection", theirs, same]);
+    for (address, theirs) in [(divided, "the far side 2"), (plain, "one connection per link")] {
+        let io = load(&address, &["--rw", "read", "--queues-per-link", "3", "--wait", "1s"]);
+        fails(&io, &["3 queue pairs per connection", theirs, same]);
     }
 }
 

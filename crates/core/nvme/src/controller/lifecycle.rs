@@ -50,7 +50,6 @@ impl Controller {
                     cq_entry_size: new.cq_entry_size,
                     ..old
                 };
-                self.parts.update(self.view());
             }
         }
         let requested = matches!(new.shutdown, ShutdownNotice::Normal | ShutdownNotice::Abrupt);
@@ -100,6 +99,7 @@ impl Controller {
     pub(crate) fn fatal(&mut self) {
         if !self.registers.status.fatal {
             self.report_state(ControllerState::Fatal);
+            self.parts.drain();
         }
         self.registers.status.fatal = true;
     }
@@ -142,15 +142,19 @@ impl Controller {
 
     /// Enters the next phase when the condition of this phase holds.
     pub(super) fn advance_lifecycle(&mut self, shared: &mut Shared) {
-        let idle = self.blocks.is_empty() && self.parts.is_quiet();
-        if self.phase == Phase::Resetting && self.reads.is_empty() && idle {
+        if self.phase == Phase::Resetting && self.reads.is_empty() && self.is_quiet() {
             self.finish_reset();
         }
         let fatal = self.registers.status.fatal;
-        if self.phase == Phase::Enabling && idle && !fatal && shared.starts(self.id) {
+        if self.phase == Phase::Enabling && self.is_quiet() && !fatal && shared.starts(self.id) {
             self.start();
         }
         self.advance_shutdown(shared);
+    }
+
+    /// Whether no media request is left, and no part is being reset or started.
+    fn is_quiet(&self) -> bool {
+        self.blocks.is_empty() && self.parts.is_quiet()
     }
 
     pub(super) fn reset_interrupts(&mut self) {

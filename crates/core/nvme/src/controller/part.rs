@@ -30,14 +30,14 @@ pub struct PartRequest {
 pub(super) enum Request {
     /// Become ready, without queues.
     Start(Box<PartView>),
-    /// Use other registers and features.
+    /// Use other features.
     Update(Box<PartView>),
     /// Drop queues and commands. Complete when no media request or read of host memory is left.
     Reset,
     /// Fetch nothing more. Complete when no command is left.
     Drain,
-    /// Execute a command for a queue.
-    Admin(Command),
+    /// Execute a command for a queue, with this value of CC.
+    Admin(Command, Configuration),
     /// Report counters.
     Report,
 }
@@ -79,6 +79,9 @@ pub(crate) struct Part {
     answers: VecDeque<(u64, Result<u32, Failure>)>,
     /// Whether the fatal state was reported.
     fatal: bool,
+    /// Whether events wait for the next request, because the controller may not have handled the last
+    /// ones. The host reads a log page, which is a request, before it gets further events of that page.
+    silent: bool,
 }
 
 impl Controller {
@@ -88,6 +91,7 @@ impl Controller {
     /// If this is no part.
     pub(crate) fn part_request(&mut self, shared: &mut Shared, request: PartRequest) {
         let PartRequest { number, request } = request;
+        self.own_part().silent = false;
         match request {
             Request::Start(view) => {
                 self.queues = Queues::new(view.configuration.arbitration == WEIGHTED);
@@ -110,7 +114,10 @@ impl Controller {
                 self.shutdown = Shutdown::Draining;
                 self.own_part().pending.push((number, Request::Drain));
             }
-            Request::Admin(command) => self.execute_forwarded(shared, number, command),
+            Request::Admin(command, configuration) => {
+                self.registers.configuration = configuration;
+                self.execute_forwarded(shared, number, command);
+            }
             Request::Report => self.own_part().answers.push_back((number, Ok(0))),
         }
         self.advance(shared);
@@ -130,10 +137,11 @@ impl Controller {
         part.answers.extend(complete);
         let fatal = became_fatal && !std::mem::replace(&mut part.fatal, became_fatal);
         let answer = part.answers.pop_front();
-        let events = self.events.take_pending();
-        if answer.is_none() && events.is_empty() && !fatal {
+        if answer.is_none() && !fatal && (part.silent || !self.events.any_pending()) {
             return None;
         }
+        part.silent |= answer.is_none();
+        let events = self.events.take_pending();
         let (activity, errors) = (shared.health.take_activity(), self.error_log.take());
         Some(PartMessage { answer, news: News { activity, errors, events, fatal } })
     }
@@ -179,10 +187,15 @@ impl Controller {
     /// A reset of the function of a part, which concerns only its connection: drops queues and
     /// commands. The part is ready again when no media request is left.
     pub(super) fn reset_part_function(&mut self, shared: &mut Shared) {
-        let configuration = self.registers.configuration;
+        let view = self.view();
+        let forwarded = self.commands.values().filter(|command| command.sq == 0);
+        // The queues to delete are gone.
+        let answers: Vec<_> = forwarded.map(|command| (command.order, Ok(0))).collect();
+        self.own_part().answers.extend(answers);
         self.drop_commands(shared);
         self.reads.clear();
-        self.queues = Queues::new(configuration.arbitration == WEIGHTED);
+        self.queues = Queues::new(view.configuration.arbitration == WEIGHTED);
+        self.use_view(view);
         self.registers.status = ControllerStatus::default();
         self.intx = false;
         if self.phase == Phase::Ready {

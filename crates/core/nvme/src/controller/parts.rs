@@ -29,8 +29,6 @@ enum Waiter {
     Barrier(Key),
     /// An admin command that ends with this result after the answers.
     Result(Key, u32),
-    /// Nothing.
-    Nobody,
 }
 
 /// Whether the parts are started.
@@ -113,8 +111,10 @@ impl Parts {
 
     /// Resets the parts. [`is_quiet`](Self::is_quiet) returns true after their answers.
     pub(super) fn reset(&mut self) {
+        // The parts are being reset: nothing has begun since.
+        let resetting = self.state == State::Stopped && !self.is_quiet();
         (self.state, self.queues) = (State::Stopped, 0);
-        if self.active {
+        if self.active && !resetting {
             self.waiting.clear();
             self.send_all(&Request::Reset, Waiter::Phase);
         }
@@ -135,13 +135,6 @@ impl Parts {
             self.state = State::Started;
         }
         self.state == State::Started
-    }
-
-    /// Sends changed registers or features, if the parts are started.
-    pub(super) fn update(&mut self, view: PartView) {
-        if self.active && self.state == State::Started {
-            self.send_all(&Request::Update(Box::new(view)), Waiter::Nobody);
-        }
     }
 
     /// Lets the parts finish their commands and take no further ones.
@@ -194,7 +187,7 @@ impl Controller {
                 | admin::DELETE_CQ
                 | admin::ABORT => {
                     if let Some(part) = self.parts.owner(queue) {
-                        let request = Request::Admin(*command);
+                        let request = Request::Admin(*command, self.registers.configuration);
                         self.parts.send([part], &request, Waiter::Forwarded(key));
                         return Ok(Plan::Wait);
                     }
@@ -232,7 +225,7 @@ impl Controller {
             Some(Waiter::Forwarded(key)) => self.forwarded(shared, key, result),
             Some(Waiter::Barrier(key)) => self.plan_again(shared, key),
             Some(Waiter::Result(key, result)) => self.resume_with(shared, key, result),
-            Some(Waiter::Phase | Waiter::Shutdown | Waiter::Nobody) | None => {}
+            Some(Waiter::Phase | Waiter::Shutdown) | None => {}
         }
         self.advance(shared);
     }

@@ -157,6 +157,13 @@ fn doorbell_on_another_connection_is_an_error() {
     assert!(world.part(3).testbed.reads.is_empty());
     let event = world.completion().expect("an event");
     assert_eq!(event.result >> 8 & 0xff, 0, "write to an invalid doorbell register");
+    // Further events need no messages until the host has read the log.
+    (0..3).for_each(|_| world.part(2).testbed.write(0x1000 + 3 * 8, 4, 1));
+    assert!(!world.messages(2));
+    world.admin(get_log(log_page::ERROR, 4096, DATA)).expect_success();
+    let log = world.main.testbed.load(DATA, 4096).expect("memory");
+    let entries = log.as_chunks::<{ ErrorLogEntry::LENGTH }>().0.iter().map(ErrorLogEntry::decode);
+    assert_eq!(entries.filter(|entry| entry.sq_id == 3).count(), 4);
 }
 
 #[test]
@@ -301,6 +308,10 @@ fn fatal_part_makes_the_controller_fatal() {
     assert!(!world.status().fatal);
     world.settle();
     assert!(world.status().fatal);
+    let other = world.part(3);
+    other.put(3, read(0, 1, DATA, 0));
+    other.ring(3);
+    assert!(other.testbed.reads.is_empty(), "no part fetches until a reset");
     world.main.configure(entry_sizes());
     world.settle();
     world.main.enable(32);
@@ -312,10 +323,18 @@ fn fatal_part_makes_the_controller_fatal() {
 #[test]
 fn reset_of_a_part_concerns_only_its_connection() {
     let mut world = Divided::started();
+    world.admin(set_feature(feature::VOLATILE_WRITE_CACHE, 0)).expect_success();
+    world.begin(2, read(0, 1, DATA, 0));
+    world.submit(delete(opcode::admin::DELETE_SQ, 2));
+    world.settle();
+    assert_eq!(world.completion(), None);
     world.part(2).testbed.hot_reset();
     world.part(2).testbed.enumerate(true);
     world.settle();
-    assert!(world.status().ready && world.part(2).status().ready);
+    world.completion().expect("the queue is gone").expect_success();
+    assert!(world.status().ready && !world.part(2).status().ready, "a media request is left");
+    world.part(2).testbed.serve_block();
+    assert!(world.part(2).status().ready);
     world.part(3).execute(3, read(0, 1, DATA, 0)).expect_success();
     let pair = Pair::new(2, 16);
     pair.clear(&mut world.part(2).testbed);
@@ -323,7 +342,10 @@ fn reset_of_a_part_concerns_only_its_connection() {
         world.admin(command).expect_success();
     }
     world.part(2).pairs[2] = Some(pair);
-    world.part(2).execute(2, read(0, 1, DATA, 0)).expect_success();
+    world.begin(2, write_zeroes());
+    world.part(2).testbed.serve_block();
+    world.part(2).testbed.take_tlps(pcie::Ready::ALL);
+    assert_eq!(world.part(2).testbed.blocks.len(), 1, "a flush: features stay");
 }
 
 #[test]

@@ -49,6 +49,7 @@ impl<'scope> FurtherThreads<'scope> {
         let mut own = Self { stops: Vec::new(), threads: Vec::new() };
         for (number, (part, way, stop)) in (1..).zip(further) {
             let serve = move || {
+                let _ends = StopOnPanic(whole);
                 let served = serve(number, (part, way), (clock, options, tunnel), stop);
                 served.inspect_err(|_| whole.stop())
             };
@@ -79,6 +80,17 @@ impl<'scope> FurtherThreads<'scope> {
     }
 }
 
+/// Stops the whole node if its thread panics.
+struct StopOnPanic<'a>(&'a Stop);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
 /// Serves connection `number` until `stop`.
 fn serve(
     number: u16,
@@ -86,8 +98,8 @@ fn serve(
     (clock, options, tunnel): (Clock, &NodeSettings, Settings),
     stop: &Stop,
 ) -> io::Result<()> {
-    let own = LinkConnection { link: 0, number: 1, queue_pairs: 1 };
-    let settings = Settings { push: 0, connection: Some(own), ..tunnel };
+    let own = tunnel.connection.map(|link| LinkConnection { number: 1, ..link });
+    let settings = Settings { push: 0, connection: own, ..tunnel };
     let drive = part.into_drive();
     let node = DeviceNode::further(clock, options.poller()?, way, settings, drive)?;
     let mut node = node.with(|node| node.with_rate_limit(options.limit()));

@@ -15,11 +15,11 @@ use storage::completions::{Completions, Finished, completions};
 use switch::tunnel::Settings;
 use wire::Instant;
 
-/// A message to the node of a further connection.
-pub(super) enum ToFurther {
+/// A message of another node of the link.
+pub(super) enum Message {
     /// A connection, with the bytes received over it.
     Connection(Box<Carrier>, Bytes),
-    /// The session of the first connection of this link has ended.
+    /// The session of another connection of this link has ended.
     Ended(u128),
 }
 
@@ -31,14 +31,14 @@ pub(super) enum Connections {
     One,
     /// Of the first connection: the nodes of the further ones, and the links whose further sessions
     /// have ended.
-    First { further: Vec<Finished<ToFurther>>, ended: Completions<u128> },
+    First { further: Vec<Finished<Message>>, ended: Completions<u128> },
     /// Of a further connection.
-    Further { inbox: Completions<ToFurther>, ended: Finished<u128> },
+    Further { inbox: Completions<Message>, ended: Finished<u128> },
 }
 
 /// The way to the node of the first connection, for the node of a further one.
 pub struct FurtherConnection {
-    inbox: Completions<ToFurther>,
+    inbox: Completions<Message>,
     ended: Finished<u128>,
 }
 
@@ -75,34 +75,26 @@ impl<A: Attached> DeviceNode<A> {
 
     /// Handles messages of the other nodes; returns whether there was any.
     pub(super) fn handle_messages(&mut self, now: Instant) -> io::Result<bool> {
-        match std::mem::take(&mut self.connections) {
-            Connections::One => return Ok(false),
-            Connections::First { further, ended } => {
-                let ready = self.poller.take_ready(ended.signal());
-                if ready {
-                    ended.clear_signal();
-                    std::iter::from_fn(|| ended.poll()).for_each(|one| self.node.end_session(one));
-                }
-                self.connections = Connections::First { further, ended };
-                Ok(ready)
+        let messages: Vec<Message> = match &self.connections {
+            Connections::First { ended, .. } if self.poller.take_ready(ended.signal()) => {
+                ended.clear_signal();
+                std::iter::from_fn(|| ended.poll()).map(Message::Ended).collect()
             }
-            Connections::Further { inbox, ended } => {
-                let ready = self.poller.take_ready(inbox.signal());
-                if ready {
-                    inbox.clear_signal();
-                    for message in std::iter::from_fn(|| inbox.poll()) {
-                        match message {
-                            ToFurther::Connection(carrier, greeting) => {
-                                self.take_over(now, *carrier, greeting)?;
-                            }
-                            ToFurther::Ended(link) => self.node.end_session(link),
-                        }
-                    }
+            Connections::Further { inbox, .. } if self.poller.take_ready(inbox.signal()) => {
+                inbox.clear_signal();
+                std::iter::from_fn(|| inbox.poll()).collect()
+            }
+            _ => return Ok(false),
+        };
+        for message in messages {
+            match message {
+                Message::Connection(carrier, greeting) => {
+                    self.take_over(now, *carrier, greeting)?;
                 }
-                self.connections = Connections::Further { inbox, ended };
-                Ok(ready)
+                Message::Ended(link) => self.node.end_session(link),
             }
         }
+        Ok(true)
     }
 
     /// Passes a path to the node of connection `number`.
@@ -112,7 +104,7 @@ impl<A: Attached> DeviceNode<A> {
         let Connections::First { further, .. } = &self.connections else {
             unreachable!("the settings of the node have further connections")
         };
-        further[usize::from(number) - 1].send([ToFurther::Connection(carrier.into(), greeting)]);
+        further[usize::from(number) - 1].send([Message::Connection(carrier.into(), greeting)]);
     }
 
     /// Takes a connection that the node of the first one has accepted.
@@ -136,7 +128,7 @@ impl<A: Attached> DeviceNode<A> {
         match &self.connections {
             Connections::One => {}
             Connections::First { further, .. } => {
-                further.iter().for_each(|one| one.send([ToFurther::Ended(link)]));
+                further.iter().for_each(|one| one.send([Message::Ended(link)]));
             }
             Connections::Further { ended, .. } => ended.send([link]),
         }
