@@ -10,7 +10,8 @@ return function(names, stream, follow, tlp, nvme)
     local reasons = { "the versions differ", "another host uses this device", "the role does not fit",
         "the device belongs to another group", "an entry that the device does not know is required",
         "an entry that the device requires is missing", "the key gives no right for this role and group",
-        "the device does not know the session", "another host's session is interrupted" }
+        "the device does not know the session", "another host's session is interrupted",
+        "the link of the further connection does not exist" }
     local statuses = { [0] = "done", "refused, the node was given no group",
         "refused, a switch node cannot be moved" }
     local hosts = { [0] = "none", "goes on", "disconnected" }
@@ -18,7 +19,7 @@ return function(names, stream, follow, tlp, nvme)
     local entries = {
         { name = "group", [2] = true }, { name = "push", [4] = true },
         { name = "session", [4] = true, [8] = true, [20] = true, [24] = true },
-        { name = "paths", [1] = true },
+        { name = "paths", [1] = true }, { name = "connection", [4] = true, [20] = true },
     }
     local FIXED = 48
 

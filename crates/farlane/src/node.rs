@@ -82,6 +82,7 @@ impl NodeArgs {
             rate_limit: self.rate_limit,
             survive: self.survive,
             paths: self.paths,
+            connection: None,
             marking: Marking { priority: self.priority, dscp: self.dscp },
             gate: None,
             credentials: None,

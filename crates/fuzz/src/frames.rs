@@ -30,6 +30,7 @@ fn hello(role: Role, expected: Option<u32>) -> Vec<u8> {
         push: 0,
         session: Some(Survival { id: 1 << 32 | 1, survive_ms: 10_000, expected }),
         paths: None,
+        connection: None,
         lease_ms: 0,
         credits: settings.window,
     };

@@ -203,7 +203,7 @@ impl Link {
                 | Goodbye
                 | ClosedUngreeted
                 | Ungreeted
-                | Rejected(Reject::Interrupted)
+                | Rejected(Reject::Interrupted | Reject::NoLink)
         );
         if !transient && self.refusal.as_ref() == Some(&cause) {
             return None;

@@ -87,6 +87,16 @@ impl AsyncEvents {
         self.pending.iter().position(|event| !self.masked.contains(&event.log_page))
     }
 
+    /// Whether any event is pending.
+    pub(crate) fn any_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Removes all pending events.
+    pub(crate) fn take_pending(&mut self) -> Vec<AsyncEvent> {
+        self.pending.drain(..).collect()
+    }
+
     /// Handles a read of a log page without RAE (retain asynchronous event).
     pub(crate) fn acknowledge(&mut self, log_page: u8) {
         self.masked.retain(|masked| *masked != log_page);

@@ -124,7 +124,7 @@ pub mod state;
 mod subsystem;
 
 pub use config::{Config, MAX_ENTRIES, MAX_QUEUES, MODEL, NamespaceConfig, Settings};
-pub use controller::{Controller, NamespaceAccess};
+pub use controller::{Controller, NamespaceAccess, PartMessage, PartRequest};
 pub use pointer::follow;
 pub use prp::{MemoryRange, MemoryRanges};
 pub use subsystem::{Commit, Contents, NamespaceError, Port, Subsystem};

@@ -1,4 +1,5 @@
-//! Results that other threads send to the loop of a node, with an eventfd that wakes the loop.
+//! Results and messages that other threads send to the loop of a node, with an eventfd that wakes the
+//! loop.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
@@ -9,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// The sending end, for threads.
 #[derive(Debug)]
-pub(crate) struct Finished<T> {
+pub struct Finished<T> {
     results: Sender<T>,
     signal: Arc<OwnedFd>,
 }
@@ -22,7 +23,7 @@ impl<T> Clone for Finished<T> {
 
 impl<T> Finished<T> {
     /// Sends results, then wakes the loop once.
-    pub(crate) fn send(&self, results: impl IntoIterator<Item = T>) {
+    pub fn send(&self, results: impl IntoIterator<Item = T>) {
         // Errors do not matter: without a receiver no result is needed, and the counter never fills
         // up.
         results.into_iter().for_each(|result| drop(self.results.send(result)));
@@ -31,7 +32,7 @@ impl<T> Finished<T> {
 }
 
 /// The receiving end, for the loop.
-pub(crate) struct Completions<T> {
+pub struct Completions<T> {
     results: Receiver<T>,
     signal: Arc<OwnedFd>,
 }
@@ -44,29 +45,32 @@ impl<T> fmt::Debug for Completions<T> {
 
 impl<T> Completions<T> {
     /// The next result; `None` if there is none now.
-    pub(crate) fn poll(&self) -> Option<T> {
+    pub fn poll(&self) -> Option<T> {
         self.results.try_recv().ok()
     }
 
     /// Waits for the next result; `None` if all senders were dropped.
-    pub(crate) fn wait(&self) -> Option<T> {
+    pub fn wait(&self) -> Option<T> {
         self.results.recv().ok()
     }
 
     /// Makes [`signal`](Self::signal) unreadable again. Call this before [`poll`](Self::poll), so
     /// that no result in between is missed.
-    pub(crate) fn clear_signal(&self) {
+    pub fn clear_signal(&self) {
         let _ = rustix::io::read(&*self.signal, &mut [0u8; 8]);
     }
 
     /// A descriptor that is readable when there may be a result.
-    pub(crate) fn signal(&self) -> BorrowedFd<'_> {
+    pub fn signal(&self) -> BorrowedFd<'_> {
         self.signal.as_fd()
     }
 }
 
-/// Creates both ends. Error: as eventfd(2).
-pub(crate) fn completions<T>() -> io::Result<(Finished<T>, Completions<T>)> {
+/// Creates both ends.
+///
+/// # Errors
+/// As eventfd(2).
+pub fn completions<T>() -> io::Result<(Finished<T>, Completions<T>)> {
     let signal = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
     let (sender, results) = channel();
     Ok((Finished { results: sender, signal: signal.clone() }, Completions { results, signal }))

@@ -7,12 +7,12 @@
 //! - `record`: the record that identifies a file's contents
 //! - [`drive`]: a drive in a folder: its records and contents
 //! - [`files`]: files and folders, and a model of a disk that crashes
-//! - `completions`: results that threads send to the loop of a node
+//! - [`completions`]: results and messages that threads send to the loop of a node
 //! - `ring`: io_uring, and the unsafe code of this crate
 
 #![deny(unsafe_code)]
 
-mod completions;
+pub mod completions;
 pub mod drive;
 pub mod files;
 pub mod media;

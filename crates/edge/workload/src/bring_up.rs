@@ -1,9 +1,10 @@
 //! Enumeration and initialisation of drives, as an operating system does it.
 
-use nvme::initiator::{self, Driver};
+use nvme::initiator::{self, Driver, FurtherQueues, QueueMemory};
 use pcie::enumerate::{self, Hierarchy, Node};
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 use thiserror::Error;
 
@@ -75,6 +76,18 @@ impl BringUp {
     /// and the function has fewer than 2 MSI-X vectors; [`initiator::Error::Gone`] if the function
     /// has no BAR 0.
     pub async fn attach(&self, node: &Node) -> Result<(u64, Driver), initiator::Error> {
+        self.attach_with(node, Vec::new()).await
+    }
+
+    /// As [`attach`](Self::attach), with [I/O queues of further connections](initiator::attach_with).
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach).
+    pub async fn attach_with(
+        &self,
+        node: &Node,
+        further: Vec<QueueMemory>,
+    ) -> Result<(u64, Driver), initiator::Error> {
         enumerate::enable_bus_master(&self.bus, node.bdf, true).await;
         let mut driver = self.driver;
         if driver.interrupts {
@@ -90,7 +103,27 @@ impl BringUp {
         }
         let bar0 = node.bar(0).ok_or(initiator::Error::Gone)?.address;
         let (bus, ram) = (self.bus.clone(), self.ram.clone());
-        Ok((bar0, initiator::attach(bus, ram, bar0, driver).await?))
+        Ok((bar0, initiator::attach_with(bus, ram, bar0, driver, further).await?))
+    }
+
+    /// Prepares the function of a further connection, and allocates the I/O queues with these indices,
+    /// from 0. Queue n interrupts with vector n + 1.
+    ///
+    /// # Errors
+    /// As [`FurtherQueues::new`].
+    pub async fn attach_further(
+        &self,
+        node: &Node,
+        indices: Range<u16>,
+    ) -> Result<FurtherQueues, initiator::Error> {
+        enumerate::enable_bus_master(&self.bus, node.bdf, true).await;
+        for vector in indices.clone().map(|index| index + 1) {
+            enumerate::write_msix_entry(&self.bus, node, vector, u32::from(vector), false);
+        }
+        enumerate::set_msix(&self.bus, node, true).await;
+        let bar0 = node.bar(0).ok_or(initiator::Error::Gone)?.address;
+        let (bus, ram) = (self.bus.clone(), self.ram.clone());
+        FurtherQueues::new(bus, ram, bar0, self.driver, indices).await
     }
 
     /// Enumerates, and initialises all drives, in the order of [`nvme_functions`].

@@ -2,6 +2,7 @@
 
 mod bench;
 mod campaign;
+mod connections;
 mod controllers;
 mod demo;
 mod disks;
@@ -37,7 +38,7 @@ mod sandbox;
 mod sim;
 mod sim_tables;
 mod streams;
-mod survival;
+pub mod survival;
 mod trace;
 mod trace_runs;
 mod trace_switch;

@@ -38,12 +38,17 @@ fn verified(
     let more = ["--destructive", "--yes", "--runtime", "10", "--time_based", "--json"];
     let arguments = with(&[&io[..], &more].concat());
     let mut load = Process::start(&mut farlane(&arguments), "load", folder);
+    cuts(&cutter);
+    undisturbed(&mut load)
+}
+
+/// Cuts a path with traffic again and again.
+pub fn cuts(cutter: &Cutter) {
     cutter.carries(1 << 20);
     for (path, ms) in CUTS {
         cutter.cut(path, Duration::from_millis(ms));
         cutter.carries(1 << 18);
     }
-    undisturbed(&mut load)
 }
 
 /// Waits for the load, which had neither an outage nor wrong data; returns the results.

@@ -23,7 +23,9 @@ impl Recording {
         for (direction, role) in [(Direction::Down, Role::Host), (Direction::Up, Role::Device)] {
             let credits = [Grant { headers: 1024, data: 65_536 }; 3];
             let (version, max_payload) = (VERSION, 4096);
-            let (group, instance, push, session, paths, lease_ms) = (0, 1, 0, None, None, 0);
+            let (group, instance, push) = (0, 1, 0);
+            let (session, paths, connection) = (None, None, None);
+            let lease_ms = 0;
             let hello = Hello {
                 version,
                 role,
@@ -33,6 +35,7 @@ impl Recording {
                 push,
                 session,
                 paths,
+                connection,
                 lease_ms,
                 credits,
             };

@@ -44,6 +44,7 @@ impl LinkParts {
             rate_limit: switch.rate_limit,
             survive: switch.survive,
             paths: Paths::Active,
+            connection: None,
             marking: Marking { priority: priority.filter(|priority| *priority > 0), dscp: None },
             gate: None,
             credentials: options.credentials.clone(),

@@ -14,7 +14,7 @@ use switch::aggregate::Policy;
 use switch::congestion::{Config, Rate};
 use switch::tunnel::Settings;
 use wire::Duration;
-use wire::frame::{Paths, Role};
+use wire::frame::{LinkConnection, Paths, Role};
 
 /// How a node waits and sends.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct NodeSettings {
     pub survive: Duration,
     /// How hosts use two paths of a link.
     pub paths: Paths,
+    /// The place of the node's connections in links of several connections.
+    pub connection: Option<LinkConnection>,
     /// How packets are marked.
     pub marking: Marking,
     /// The gate in front of the line.
@@ -123,10 +125,10 @@ impl NodeSettings {
 
     /// The settings of a link end.
     pub fn tunnel(&self, role: Role) -> Settings {
-        let Self { max_payload, aggregation, survive, .. } = *self;
+        let Self { max_payload, aggregation, survive, connection, .. } = *self;
         let secret = u128::from(random_number()) << 64 | u128::from(random_number());
         let standard = Settings::new(role, random_number());
-        Settings { max_payload, aggregation, survive, secret, ..standard }
+        Settings { max_payload, aggregation, survive, secret, connection, ..standard }
     }
 }
 

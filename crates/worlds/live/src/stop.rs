@@ -37,6 +37,14 @@ impl Stop {
         Ok(Self { flag, report, trace, reload, wake, waker })
     }
 
+    /// Requests of another thread that stops with this one.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn sharing(&self) -> io::Result<Self> {
+        Ok(Self { flag: self.flag.clone(), ..Self::new()? })
+    }
+
     /// A stream that wakes the node when a byte is written to it.
     ///
     /// # Errors
@@ -76,6 +84,12 @@ impl Stop {
     /// Whether the node has to stop.
     pub fn is_set(&self) -> bool {
         self.flag.load(Ordering::SeqCst)
+    }
+
+    /// Requests the counters of the node, from another thread.
+    pub fn request_report(&self) {
+        self.report.store(true, Ordering::SeqCst);
+        let _ = (&self.waker).write(&[1]);
     }
 
     /// Requests the node to stop, from another thread.

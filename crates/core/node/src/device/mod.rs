@@ -10,7 +10,7 @@ use crate::path::{self, PathId};
 use crate::push::Completions;
 use bytes::Bytes;
 use pcie::{Errors, Function};
-use pending_connections::{AcceptedHost, Occupant, PendingConnections, Served, belongs};
+use pending_connections::{AcceptedHost, Occupant, PendingConnections, Served, belongs, link_of};
 pub use saved::SavedNode;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use switch::push_store::Store;
 use switch::tunnel::{Cause, Input, MAX_PATHS, Report, Settings, Tunnel};
 use wire::Instant;
 use wire::earliest;
-use wire::frame::{self, HostAfter, MoveStatus, Moved};
+use wire::frame::{self, HostAfter, LinkConnection, MoveStatus, Moved};
 
 /// An action for the owner of a device node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,16 @@ pub enum Output {
         path: PathId,
         /// Whether the session of the former path goes on.
         goes_on: bool,
+    },
+    /// This path is a further connection of the host's link. Pass it to the node of this connection
+    /// as a new path, with the bytes received so far. No later output is for this path.
+    Further {
+        /// The path.
+        path: PathId,
+        /// The number of the connection, from 1.
+        number: u16,
+        /// The bytes received over the path.
+        greeting: Bytes,
     },
     /// Report this to the user.
     Event(Event),
@@ -102,6 +112,8 @@ struct Host {
     /// The name of the host, if it has proved its identity.
     peer: Option<Arc<str>>,
     group: u16,
+    /// The name of the link, if it has several connections.
+    link: Option<u128>,
     /// Set when the link ends once its tunnel is idle.
     end: Option<Disconnect>,
 }
@@ -133,6 +145,8 @@ pub struct DeviceNode<F> {
     pending: PendingConnections,
     egress: Egress,
     frame: usize,
+    /// The connections that a link can have.
+    connections: Option<LinkConnection>,
     shutting_down: bool,
     outputs: VecDeque<Output>,
 }
@@ -149,6 +163,7 @@ impl<F: Function> DeviceNode<F> {
             pending: PendingConnections::new(settings),
             egress: Egress::new(1, frame, None),
             frame,
+            connections: settings.connection,
             shutting_down: false,
             outputs: VecDeque::new(),
         }
@@ -180,6 +195,11 @@ impl<F: Function> DeviceNode<F> {
     /// The first of the paths that carry the link.
     pub fn link(&self) -> Option<PathId> {
         Some(self.host.as_ref()?.paths.iter().flatten().next()?.id)
+    }
+
+    /// The name of the host's link, if the link has several connections.
+    pub fn link_name(&self) -> Option<u128> {
+        self.host.as_ref()?.link
     }
 
     /// The path that has this number in the tunnel.
@@ -286,6 +306,13 @@ impl<F: Function> DeviceNode<F> {
     pub fn shut_down(&mut self) {
         self.shutting_down = true;
         self.end_link(Disconnect::Shutdown);
+    }
+
+    /// Ends the session of the host on this link, because another connection of the link has ended.
+    pub fn end_session(&mut self, link: u128) {
+        if self.link_name() == Some(link) {
+            self.end_link(Disconnect::Ended(Cause::OtherConnection));
+        }
     }
 
     fn end_link(&mut self, end: Disconnect) {
@@ -408,12 +435,16 @@ impl<F: Function> DeviceNode<F> {
             peer: host.peer.clone(),
             interrupted: !host.has_path(),
             takes_further: tunnel.paths().is_some() && host.paths.iter().any(Option::is_none),
+            link: host.link,
         });
         let silent = tunnel.most_silent_path();
         let served = self.pending.serve(now, occupant.as_ref(), self.group, &mut self.outputs);
         let again = served.is_some();
         match (served, &mut self.host) {
             (Some(Served::Host(chosen)), _) => self.attach(now, chosen),
+            (Some(Served::Further(path, greeting, number)), _) => {
+                self.outputs.push_back(Output::Further { path, number, greeting });
+            }
             // The host has given its path up before this node has noticed the loss.
             (Some(Served::Returns), Some(host)) => {
                 if let Some(path) = silent.and_then(|number| host.paths[number].as_mut()) {
@@ -440,9 +471,11 @@ impl<F: Function> DeviceNode<F> {
     fn attach(&mut self, now: Instant, chosen: AcceptedHost) {
         let AcceptedHost { path, greeting, group, room, peer } = chosen;
         let goes_on = self.host.is_some();
+        let connections = self.connections;
         let host = self.host.get_or_insert_with(|| {
             let (paths, end) = Default::default();
-            Host { paths, peer, group, end }
+            let link = connections.and_then(|own| link_of(&greeting, own));
+            Host { paths, peer, group, link, end }
         });
         let number = host.paths.iter().position(Option::is_none).expect("a free path");
         host.paths[number] = Some(HostPath { id: path, room, closed: false });

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use switch::tunnel::{self, Cause, Input, Settings, Tunnel};
 use wire::earliest;
-use wire::frame::{self, Control, Header, Hello, Moved, Reject, Role};
+use wire::frame::{self, Control, Header, Hello, LinkConnection, Moved, Reject, Role};
 use wire::{Duration, Instant};
 
 /// Largest number of pending connections and probes.
@@ -61,6 +61,8 @@ pub(super) struct Occupant {
     pub interrupted: bool,
     /// Whether its session takes a further path.
     pub takes_further: bool,
+    /// The name of its link, if the link has several connections.
+    pub link: Option<u128>,
 }
 
 /// What a pending connection needs.
@@ -69,6 +71,8 @@ pub(super) enum Served {
     Host(AcceptedHost),
     /// The peer is the host, whose present path is to be closed first.
     Returns,
+    /// The path, the bytes received over it, and the number of a further connection of the host.
+    Further(PathId, Bytes, u16),
     /// The peer is to become the host, and the session of the present host is to be ended first.
     Replaces,
 }
@@ -82,6 +86,8 @@ enum Decision {
     Returns,
     /// As [`Served::Replaces`].
     Replaces,
+    /// As [`Served::Further`]: the number of the connection.
+    Further(u16),
     /// Reject this host of that group; it may try again.
     Reject(Reject, u16),
     /// Serve the peer, which is not a host.
@@ -189,17 +195,18 @@ impl PendingConnections {
         group: u16,
         out: &mut VecDeque<Output>,
     ) -> Option<Served> {
-        let (mut chosen, mut first) = (None, None);
+        let (mut chosen, mut first, mut further) = (None, None, None);
         for (index, connection) in self.all.iter_mut().enumerate() {
-            if chosen.is_some() || first.is_some() {
+            if chosen.is_some() || first.is_some() || further.is_some() {
                 connection.poll_tunnel(now, out);
                 continue;
             }
-            match connection.judge(now, occupant, group) {
+            match connection.judge(now, occupant, (group, self.settings.connection)) {
                 Decision::Wait => {}
                 Decision::Host(theirs) => chosen = Some((index, theirs)),
                 Decision::Returns => first = Some(Served::Returns),
                 Decision::Replaces => first = Some(Served::Replaces),
+                Decision::Further(number) => further = Some((index, number)),
                 Decision::Reject(reason, theirs) => {
                     if reason != Reject::Unauthorized {
                         self.rejected.truncate(MOST_REJECTED - 1);
@@ -211,6 +218,11 @@ impl PendingConnections {
             }
             connection.poll_tunnel(now, out);
         }
+        first = first.or_else(|| {
+            let (index, number) = further?;
+            let PendingConnection { path, greeting, .. } = self.all.remove(index);
+            Some(Served::Further(path, greeting.freeze(), number))
+        });
         let chosen = chosen.map(|(index, group)| {
             let PendingConnection { path, greeting, room, peer, .. } = self.all.remove(index);
             let greeting = greeting.freeze();
@@ -228,7 +240,12 @@ impl PendingConnections {
 }
 
 impl PendingConnection {
-    fn judge(&mut self, now: Instant, occupant: Option<&Occupant>, group: u16) -> Decision {
+    fn judge(
+        &mut self,
+        now: Instant,
+        occupant: Option<&Occupant>,
+        (group, connections): (u16, Option<LinkConnection>),
+    ) -> Decision {
         // A client of another protocol, such as HTTP, often closes at once.
         let goes = self.gone && frame::may_be_greeting(&self.greeting);
         if self.tunnel.is_some() || goes {
@@ -255,9 +272,31 @@ impl PendingConnection {
             {
                 Decision::Reject(Reject::Group(Some((group, theirs))), theirs)
             }
-            Some(Some(hello)) if hello.role == Role::Host => self.judge_host(now, occupant, hello),
+            Some(Some(hello)) if hello.role == Role::Host => {
+                match connections
+                    .zip(hello.connection)
+                    .filter(|(own, theirs)| own.number > 1 && theirs.number > 0)
+                {
+                    Some((own, theirs)) if self.is_further(occupant, own, theirs) => {
+                        Decision::Further(theirs.number)
+                    }
+                    Some(_) => Decision::Reject(Reject::NoLink, hello.group),
+                    None => self.judge_host(now, occupant, hello),
+                }
+            }
             Some(_) => Decision::Serve,
         }
+    }
+
+    /// Whether the present host opens a further connection of its link.
+    fn is_further(
+        &self,
+        occupant: Option<&Occupant>,
+        own: LinkConnection,
+        theirs: LinkConnection,
+    ) -> bool {
+        let same = |host: &Occupant| host.link == Some(theirs.link) && host.peer == self.peer;
+        theirs.number < own.number && occupant.is_some_and(same)
     }
 
     /// Judges a host that may use the device, if no other host does.
@@ -371,6 +410,12 @@ impl PendingConnection {
 /// Whether a host of group `host` may use a device of group `device`.
 pub(super) fn belongs(host: u16, device: u16) -> bool {
     device == 0 || host == device
+}
+
+/// The name of the link that a greeting begins, if the link has several connections.
+pub(super) fn link_of(greeting: &[u8], own: LinkConnection) -> Option<u128> {
+    let theirs = sender(greeting)??.connection?;
+    (theirs.queue_pairs == own.queue_pairs).then_some(theirs.link)
 }
 
 /// The Hello of the sender: `None` while unknown, `Some(None)` if the bytes are not a Hello of this

@@ -72,7 +72,7 @@ impl<F: Function> DeviceNode<F> {
         self.group = group;
         let (paths, end) = Default::default();
         let peer = peer.map(Arc::from);
-        self.host = Some(Host { paths, peer, group: host_group, end });
+        self.host = Some(Host { paths, peer, group: host_group, link: None, end });
         self.downstream.restore(now, link, bytes)
     }
 }

@@ -217,7 +217,7 @@ impl Controller {
     /// Sets the number of queues: NSQR and NCQR, 0's based (section 5.21.1.7). Allowed only while
     /// no I/O queue exists.
     fn set_queues(&mut self, value: u32) -> Result<u32, Failure> {
-        if self.queues.any_io() {
+        if self.queues.any_io() || self.parts.any_queues() {
             return Err(Failure::permanent(StatusCode::COMMAND_SEQUENCE_ERROR));
         }
         let (submission, completion) = (value as u16, (value >> 16) as u16);

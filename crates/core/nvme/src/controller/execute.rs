@@ -51,6 +51,11 @@ struct Pair {
 }
 
 impl Execution {
+    /// Number `order` of the commands of queue `sq`.
+    pub(super) fn new(sq: u16, order: u64, command: Command) -> Self {
+        Self { sq, order, command, ..Self::default() }
+    }
+
     /// Whether the outstanding block request reads data for the command.
     pub(super) fn reads_media(&self) -> bool {
         match self.command.opcode {
@@ -128,7 +133,7 @@ impl Controller {
         };
         let order = self.accepted;
         self.accepted += 1;
-        let key = self.commands.insert(Execution { sq, order, command, ..Execution::default() });
+        let key = self.commands.insert(Execution::new(sq, order, command));
         (key, accepted)
     }
 
@@ -147,7 +152,7 @@ impl Controller {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 6));
         }
         if sq == 0 {
-            self.plan_admin(shared, key, command)
+            self.plan_admin_with_parts(shared, key, command)
         } else {
             self.plan_io(shared, key, command)
         }
@@ -386,7 +391,10 @@ impl Controller {
         execution.transfer = Transfer::None;
         let (sq, command, partner) = (execution.sq, execution.command, execution.partner);
         let plan = match sq {
-            0 => self.admin_received(shared, key, &command, data),
+            0 => {
+                let plan = self.admin_received(shared, key, &command, data);
+                plan.map(|plan| self.after_parts(key, &command, plan))
+            }
             _ => self.plan_received(shared, key, &command, data),
         };
         match plan.and_then(|plan| self.apply_plan(key, &command, plan)) {
@@ -491,6 +499,10 @@ impl Controller {
         }
         if execution.sq == 0 {
             self.admin_ends(shared, key, &execution.command, execution.failure);
+            let result = execution.failure.map_or(Ok(execution.result), Err);
+            if self.answer(shared, execution.order, result) {
+                return;
+            }
         }
         self.complete(
             shared,

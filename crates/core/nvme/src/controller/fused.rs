@@ -21,9 +21,10 @@ const FIRST: u8 = 1;
 pub(super) const SECOND: u8 = 2;
 
 impl Controller {
-    /// Whether the controller supports fused operations, which need two commands under way.
+    /// Whether the controller supports fused operations, which need two commands under way. They hold
+    /// blocks, which no part can see.
     pub(crate) fn fuses(&self) -> bool {
-        self.settings.commands >= 2
+        self.settings.commands >= 2 && !self.parts.any() && self.part.is_none()
     }
 
     /// Handles the next fetched entry of a queue, in queue order.

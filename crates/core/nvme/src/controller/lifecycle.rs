@@ -33,6 +33,9 @@ pub(super) enum Phase {
 impl Controller {
     /// Handles a write to CC.
     pub(super) fn configure(&mut self, shared: &mut Shared, value: u32) {
+        if self.part.is_some() {
+            return;
+        }
         let new = Configuration::from_bits(value);
         let old = self.registers.configuration;
         match (old.enable, new.enable) {
@@ -67,7 +70,7 @@ impl Controller {
 
     /// A controller reset: clears queues, commands and most state, except the admin queue registers
     /// (section 7.3.2).
-    fn disable(&mut self, shared: &mut Shared, configuration: Configuration) {
+    pub(super) fn disable(&mut self, shared: &mut Shared, configuration: Configuration) {
         self.report_state(ControllerState::ControllerReset);
         self.drop_commands(shared);
         self.registers.configuration = configuration;
@@ -81,6 +84,9 @@ impl Controller {
             Reset::FunctionLevel => ControllerState::FunctionReset,
             Reset::Hot => ControllerState::HotReset,
         });
+        if self.part.is_some() {
+            return self.reset_part_function(shared);
+        }
         self.drop_commands(shared);
         self.reads.clear();
         self.phase = Phase::Disabled;
@@ -93,11 +99,13 @@ impl Controller {
     pub(crate) fn fatal(&mut self) {
         if !self.registers.status.fatal {
             self.report_state(ControllerState::Fatal);
+            self.parts.drain();
         }
         self.registers.status.fatal = true;
     }
 
-    fn drop_commands(&mut self, shared: &mut Shared) {
+    pub(super) fn drop_commands(&mut self, shared: &mut Shared) {
+        self.parts.reset();
         self.commands.clear();
         self.posted.iter_mut().for_each(VecDeque::clear);
         self.unsaved.clear();
@@ -134,18 +142,19 @@ impl Controller {
 
     /// Enters the next phase when the condition of this phase holds.
     pub(super) fn advance_lifecycle(&mut self, shared: &mut Shared) {
-        if self.phase == Phase::Resetting && self.reads.is_empty() && self.blocks.is_empty() {
+        if self.phase == Phase::Resetting && self.reads.is_empty() && self.is_quiet() {
             self.finish_reset();
         }
         let fatal = self.registers.status.fatal;
-        if self.phase == Phase::Enabling
-            && self.blocks.is_empty()
-            && !fatal
-            && shared.starts(self.id)
-        {
+        if self.phase == Phase::Enabling && self.is_quiet() && !fatal && shared.starts(self.id) {
             self.start();
         }
         self.advance_shutdown(shared);
+    }
+
+    /// Whether no media request is left, and no part is being reset or started.
+    fn is_quiet(&self) -> bool {
+        self.blocks.is_empty() && self.parts.is_quiet()
     }
 
     pub(super) fn reset_interrupts(&mut self) {
@@ -163,6 +172,9 @@ impl Controller {
 
     /// Sets RDY, or sets CFS if the values of CC or of the admin queue registers are not supported.
     fn start(&mut self) {
+        if self.part.is_some() {
+            return self.start_part();
+        }
         let page = self.page() as u64;
         let registers = &self.registers;
         let sizes = registers.admin_queues;
@@ -173,6 +185,9 @@ impl Controller {
             || !aligned
         {
             return self.fatal();
+        }
+        if !self.parts.start(self.view()) {
+            return;
         }
         self.queues = Queues::new(registers.configuration.arbitration == WEIGHTED);
         self.queues.add_cq(CompletionQueue::new(

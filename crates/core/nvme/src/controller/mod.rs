@@ -17,6 +17,8 @@ mod invariants;
 mod lifecycle;
 mod mmio;
 mod namespaces;
+mod part;
+mod parts;
 mod reservations;
 mod saved;
 mod shutdown;
@@ -42,6 +44,9 @@ use doorbells::DoorbellBuffers;
 use events::EventQueue;
 use execute::Execution;
 use lifecycle::Phase;
+pub(crate) use part::Part;
+pub use part::{PartMessage, PartRequest};
+pub(crate) use parts::Parts;
 use pcie::config::label::Label;
 use pcie::endpoint::{DmaError, Event};
 use pcie::{Endpoint, Errors, Input, Output, Ready};
@@ -162,6 +167,10 @@ pub struct Controller {
     partial_accesses: u64,
     /// Whether the controller fetches no further commands, because the node shuts down.
     stopped: bool,
+    /// The parts that serve further connections.
+    pub(crate) parts: Parts,
+    /// Set if this is a part of another controller.
+    pub(crate) part: Option<Part>,
     /// Events to report to the owner.
     reported: EventQueue,
 }
@@ -210,6 +219,8 @@ impl Controller {
             block_requests: VecDeque::new(),
             partial_accesses: 0,
             stopped: false,
+            parts: Parts::default(),
+            part: None,
             reported: EventQueue::default(),
             settings,
         };

@@ -39,6 +39,7 @@ impl Controller {
             self.shutdown = Shutdown::Draining;
             self.registers.status.shutdown = self.shutdown.status();
             self.report_state(ControllerState::ShutdownBegun);
+            self.parts.drain();
         }
     }
 
@@ -46,8 +47,8 @@ impl Controller {
         // The shutdown also waits for block requests from before a reset. It does not wait for
         // commands after a fatal error, because they do not end.
         let ended = self.in_flight == [0; 2] || self.registers.status.fatal;
-        let drained = ended && self.blocks.is_empty();
-        if self.shutdown == Shutdown::Draining && drained {
+        let drained = ended && self.blocks.is_empty() && self.parts.is_drained();
+        if self.shutdown == Shutdown::Draining && drained && self.part.is_none() {
             self.shutdown = Shutdown::Flushing(shared.namespaces.len());
             for nsid in shared.namespaces.keys().copied() {
                 self.request_media(None, false, nsid, Operation::Flush);

@@ -1,7 +1,7 @@
 //! Bringing a drive up (NVMe 1.4, section 7.6.1).
 
 use super::admin::{Admin, entry_sizes};
-use super::driver::{Driver, IoQueue, NamespaceInfo};
+use super::driver::{Driver, IoQueue, NamespaceInfo, QueueMemory};
 use super::queue::{Host, QueuePair};
 use super::{Error, Settings, prp_list};
 use crate::config::MAX_QUEUES;
@@ -15,7 +15,7 @@ use wire::nvme::{Command, IdentifyController, IdentifyNamespace, cns, feature, o
 
 /// The largest transfer of this driver in bytes, even if MDTS is larger. The PRP list of such a
 /// transfer fits in a page.
-const MAX_TRANSFER: usize = 1 << 20;
+pub(super) const MAX_TRANSFER: usize = 1 << 20;
 /// PC in the Create commands: the queue is physically contiguous.
 const CONTIGUOUS: u32 = 1;
 /// IEN in Create I/O Completion Queue: interrupts are enabled.
@@ -31,6 +31,42 @@ pub async fn attach(
     bar0: u64,
     settings: Settings,
 ) -> Result<Driver, Error> {
+    attach_with(bus, ram, bar0, settings, Vec::new()).await
+}
+
+/// As [`attach`], and creates I/O queues behind its own, whose memory further connections of the link
+/// have ([`FurtherQueues`](super::FurtherQueues)). The driver deletes them too.
+pub async fn attach_with(
+    bus: Bus,
+    ram: Rc<RefCell<Ram>>,
+    bar0: u64,
+    settings: Settings,
+    further: Vec<QueueMemory>,
+) -> Result<Driver, Error> {
+    let (host, cap) = controller(bus, ram, bar0).await?;
+    let mut admin = Admin::new(host, settings, cap)?;
+    admin.reset().await?;
+    let identify = IdentifyController::decode(&admin.identify(cns::CONTROLLER, 0).await?);
+    let max_transfer = match identify.max_transfer {
+        0 => MAX_TRANSFER,
+        shift => MAX_TRANSFER.min(4096usize.checked_shl(shift.into()).unwrap_or(usize::MAX)),
+    };
+    let namespaces = admin.namespaces().await?;
+    let queues = admin.create_queues(max_transfer, further).await?;
+    let serial = String::from_utf8_lossy(&identify.serial).trim().to_owned();
+    let mut driver = Driver { admin, serial, namespaces, max_transfer, queues };
+    if let Some(registration) = settings.registration {
+        driver.register(registration).await?;
+    }
+    Ok(driver)
+}
+
+/// The registers of a controller that this driver can use, and CAP.
+pub(super) async fn controller(
+    bus: Bus,
+    ram: Rc<RefCell<Ram>>,
+    bar0: u64,
+) -> Result<(Host, Capabilities), Error> {
     let bits = bus.read(bar0 + CAP, 8).await;
     if bits == u64::MAX {
         return Err(Error::Gone);
@@ -42,22 +78,18 @@ pub async fn attach(
     if cap.min_page > 0 {
         return Err(Error::Unsupported("memory pages of 4 KiB"));
     }
-    let host = Host { bus, ram, bar0, stride: cap.doorbell_stride };
-    let mut admin = Admin::new(host, settings, cap)?;
-    admin.reset().await?;
-    let identify = IdentifyController::decode(&admin.identify(cns::CONTROLLER, 0).await?);
-    let max_transfer = match identify.max_transfer {
-        0 => MAX_TRANSFER,
-        shift => MAX_TRANSFER.min(4096usize.checked_shl(shift.into()).unwrap_or(usize::MAX)),
-    };
-    let namespaces = admin.namespaces().await?;
-    let queues = admin.create_queues(max_transfer).await?;
-    let serial = String::from_utf8_lossy(&identify.serial).trim().to_owned();
-    let mut driver = Driver { admin, serial, namespaces, max_transfer, queues };
-    if let Some(registration) = settings.registration {
-        driver.register(registration).await?;
-    }
-    Ok(driver)
+    Ok((Host { bus, ram, bar0, stride: cap.doorbell_stride }, cap))
+}
+
+/// Allocates the queue pair `id`, with a list for each command of up to `max_transfer` bytes.
+pub(super) fn io_queue(admin: &Admin, id: u16, max_transfer: usize) -> Result<IoQueue, Error> {
+    let most = admin.cap.max_queue_entries.saturating_add(1);
+    let pair = QueuePair::new(&admin.host, id, admin.settings.entries.clamp(2, most))?;
+    // Up to one entry per page, and one more for an unaligned buffer.
+    let list = (max_transfer / prp_list::PAGE as usize + 1) * 8;
+    let list = list.next_power_of_two();
+    let lists = admin.host.allocate(list * usize::from(pair.size()), 4096)?;
+    Ok(IoQueue { pair, lists, list: list as u64 })
 }
 
 impl Admin {
@@ -98,9 +130,14 @@ impl Admin {
         Ok(namespaces)
     }
 
-    async fn create_queues(&mut self, max_transfer: usize) -> Result<Vec<IoQueue>, Error> {
+    async fn create_queues(
+        &mut self,
+        max_transfer: usize,
+        further: Vec<QueueMemory>,
+    ) -> Result<Vec<IoQueue>, Error> {
         let settings = self.settings;
-        let wanted = u32::from(settings.io_queues.max(1) - 1);
+        let own = settings.io_queues.max(1);
+        let wanted = u32::from(own) + further.len() as u32 - 1;
         let command = Command {
             opcode: opcode::admin::SET_FEATURES,
             cdw10: feature::NUMBER_OF_QUEUES.into(),
@@ -108,22 +145,29 @@ impl Admin {
             ..Command::default()
         };
         let granted = self.run("Set Features (Number of Queues)", command).await?;
-        let granted = (granted & 0xffff).min(granted >> 16).min(wanted) as u16 + 1;
-        let entries = settings.entries.clamp(2, self.cap.max_queue_entries.saturating_add(1));
+        let granted = (granted & 0xffff).min(granted >> 16).min(wanted);
+        if granted < wanted && !further.is_empty() {
+            return Err(Error::Unsupported("the I/O queue pairs of all connections"));
+        }
+        let own = (granted as u16 + 1).min(own);
         let mut queues = Vec::new();
-        for id in 1..=granted {
-            let pair = QueuePair::new(&self.host, id, entries)?;
-            let [cq, sq] = create_commands(id, entries, pair.sq_base, pair.cq_base);
-            let cdw11 = if settings.interrupts { cq.cdw11 } else { CONTIGUOUS };
-            self.run("Create I/O Completion Queue", Command { cdw11, ..cq }).await?;
-            self.run("Create I/O Submission Queue", sq).await?;
-            // Up to one entry per page, and one more for an unaligned buffer.
-            let list = (max_transfer / prp_list::PAGE as usize + 1) * 8;
-            let list = list.next_power_of_two();
-            let lists = self.host.allocate(list * usize::from(pair.size()), 4096)?;
-            queues.push(IoQueue { pair, lists, list: list as u64 });
+        for id in 1..=own {
+            queues.push(io_queue(self, id, max_transfer)?);
+            self.create_queue(id, queues[queues.len() - 1].memory()).await?;
+        }
+        for (id, memory) in (own + 1..).zip(further) {
+            self.create_queue(id, memory).await?;
+            queues.push(IoQueue::elsewhere(id, memory));
         }
         Ok(queues)
+    }
+
+    async fn create_queue(&mut self, id: u16, memory: QueueMemory) -> Result<(), Error> {
+        let QueueMemory { submission, completion, entries } = memory;
+        let [cq, sq] = create_commands(id, entries, submission, completion);
+        let cdw11 = if self.settings.interrupts { cq.cdw11 } else { CONTIGUOUS };
+        self.run("Create I/O Completion Queue", Command { cdw11, ..cq }).await?;
+        self.run("Create I/O Submission Queue", sq).await.map(drop)
     }
 }
 

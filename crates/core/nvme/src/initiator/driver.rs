@@ -2,7 +2,7 @@
 
 use super::admin::{ALL_ONES, Admin, entry_sizes};
 use super::queue::{CommandId, CompletedCommand, QueueFull, QueuePair};
-use super::{Error, Io, Op, prp_list};
+use super::{DriveInfo, Error, Io, Op, prp_list};
 use wire::Instant;
 use wire::nvme::register::{
     CC, CSTS, Configuration, ControllerStatus, ShutdownNotice, ShutdownStatus,
@@ -78,8 +78,17 @@ impl Driver {
 
     /// The host memory of queue `queue`, for observers.
     pub fn queue_memory(&self, queue: usize) -> QueueMemory {
-        let pair = &self.queues[queue].pair;
-        QueueMemory { submission: pair.sq_base, completion: pair.cq_base, entries: pair.size() + 1 }
+        self.queues[queue].memory()
+    }
+
+    /// What drivers of further connections need.
+    pub fn info(&self) -> DriveInfo {
+        DriveInfo {
+            serial: self.serial.clone(),
+            namespaces: self.namespaces.clone(),
+            max_transfer: self.max_transfer,
+            queues: self.queues.iter().map(IoQueue::memory).collect(),
+        }
     }
 
     /// Puts a command in a queue and rings the doorbell.

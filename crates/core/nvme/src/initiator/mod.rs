@@ -8,14 +8,15 @@
 mod admin;
 mod attach;
 mod driver;
+mod further;
 mod prp_list;
 mod queue;
 mod reservation;
 
 pub use admin::entry_sizes;
-pub use attach::attach;
-pub use attach::create_commands;
+pub use attach::{attach, attach_with, create_commands};
 pub use driver::{Driver, NamespaceInfo, QueueMemory};
+pub use further::{DriveInfo, FurtherQueues};
 pub use queue::{CommandId, CompletedCommand, QueueFull};
 
 use wire::Duration;

@@ -1,6 +1,6 @@
 //! The host side of a queue pair (NVMe 1.4, sections 4.1 and 7.2).
 
-use super::{Error, Settings};
+use super::{Error, QueueMemory, Settings};
 use pcie::{Bus, Ram};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -105,6 +105,12 @@ impl QueuePair {
             deadlines: vec![None; usize::from(entries - 1)],
             ..Self::default()
         })
+    }
+
+    /// Queues in the memory of another connection, which this one never uses.
+    pub(super) fn elsewhere(id: u16, memory: QueueMemory) -> Self {
+        let QueueMemory { submission: sq_base, completion: cq_base, entries } = memory;
+        Self { id, sq_base, cq_base, entries, ..Self::default() }
     }
 
     /// Entries of each queue, 0's based, as in the Create commands.

@@ -20,6 +20,11 @@ impl ErrorLog {
         self.entries.push_front(ErrorLogEntry { count, ..entry });
     }
 
+    /// Removes all entries; returns them, oldest first.
+    pub(crate) fn take(&mut self) -> Vec<ErrorLogEntry> {
+        self.entries.drain(..).rev().collect()
+    }
+
     /// The log page: newest entry first.
     pub(crate) fn page(&self) -> Vec<u8> {
         let mut page: Vec<u8> = self.entries.iter().flat_map(|entry| entry.encode()).collect();

@@ -96,6 +96,24 @@ impl Health {
         self.degraded = true;
     }
 
+    /// Removes the counters of commands and media errors; returns them.
+    pub(crate) fn take_activity(&mut self) -> History {
+        let History { units_read, units_written, reads, writes, media_errors, .. } =
+            std::mem::take(&mut self.history);
+        History { units_read, units_written, reads, writes, media_errors, ..History::default() }
+    }
+
+    /// Adds [`take_activity`](Self::take_activity) of a part.
+    pub(crate) fn add_activity(&mut self, now: Instant, activity: &History) {
+        self.degraded |= activity.media_errors > 0;
+        let history = self.count(now);
+        history.units_read += activity.units_read;
+        history.units_written += activity.units_written;
+        history.reads += activity.reads;
+        history.writes += activity.writes;
+        history.media_errors += activity.media_errors;
+    }
+
     /// Whether there was a media error since the power-on.
     pub(crate) fn is_degraded(&self) -> bool {
         self.degraded

@@ -6,6 +6,7 @@ mod firmware;
 mod holds;
 mod marks;
 mod namespaces;
+mod parts;
 mod port;
 mod reservations;
 mod sanitize;

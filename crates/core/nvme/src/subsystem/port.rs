@@ -29,6 +29,14 @@ impl Port<'_> {
     }
 }
 
+impl Port<'_> {
+    /// Sets whether the link that begins has several connections. Otherwise the controller serves all
+    /// queue pairs itself. Call this before the controller is enabled.
+    pub fn bind_link(&mut self, several: bool) {
+        self.controller.parts.set_active(several);
+    }
+}
+
 impl Function for Port<'_> {
     fn handle(&mut self, now: Instant, input: Input) {
         self.controller.handle(self.shared, now, input);

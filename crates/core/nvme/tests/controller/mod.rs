@@ -23,6 +23,7 @@ mod logs;
 mod many_queues;
 mod metadata;
 mod namespaces;
+mod parts;
 mod persistent_events;
 mod protection;
 mod records;

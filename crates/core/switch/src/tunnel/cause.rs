@@ -30,6 +30,9 @@ pub enum Cause {
     /// The far side no longer has the session, or has replaced it.
     #[error("the far side was restarted, or gave the session up")]
     SessionGone,
+    /// This end closed the connection, because another connection of the link has ended.
+    #[error("another connection of the link has ended")]
+    OtherConnection,
     /// This end gave an interrupted session up, because a guest reset a device behind the link, or
     /// read its registers.
     #[error("the connection was lost, and a guest reset or read its device meanwhile")]
@@ -59,6 +62,19 @@ pub enum Cause {
     /// The roles of the ends do not match.
     #[error("the roles do not fit: the far side is a {0:?}; connect a host to a device")]
     Role(Role),
+    /// The far side does not have this number of queue pairs per connection; 0: a link to it has one
+    /// connection.
+    #[error(
+        "this node has {own} queue pairs per connection, and the far side {}; start both with the \
+         same --queues-per-link",
+        if *.theirs == 0 { "one connection per link".to_owned() } else { .theirs.to_string() }
+    )]
+    QueuePairs {
+        /// The number of this end.
+        own: u16,
+        /// The number of the far side.
+        theirs: u16,
+    },
     /// An end refuses the key of the other. Has the reason.
     #[error("{0}")]
     Refused(String),
@@ -94,6 +110,7 @@ impl Cause {
                 | Self::Version { .. }
                 | Self::Requires(_)
                 | Self::Role(_)
+                | Self::QueuePairs { .. }
         )
     }
 }

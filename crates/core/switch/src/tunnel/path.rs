@@ -132,7 +132,8 @@ impl Path {
     }
 
     fn greet(&mut self) {
-        let Settings { role, max_payload, group, instance, push, lease, .. } = self.settings;
+        let Settings { role, max_payload, group, instance, push, lease, connection, .. } =
+            self.settings;
         let lease_ms = if role == Role::Device { lease.as_ns() / 1_000_000 } else { 0 } as u32;
         let Greeting { session, paths, credits } = self.greeting;
         self.control.push_back(Control::Hello(Hello {
@@ -144,6 +145,7 @@ impl Path {
             push: if role == Role::Device { push } else { 0 },
             session: if role == Role::Probe { None } else { session },
             paths: if role == Role::Probe { None } else { paths },
+            connection: if role == Role::Probe { None } else { connection },
             lease_ms,
             credits,
         }));
@@ -254,6 +256,13 @@ impl Path {
         if !fits {
             self.reject(Reject::Role);
             return Err(Cause::Role(hello.role));
+        }
+        if let Some(own) = self.settings.connection
+            && (self.settings.role, own.number) == (Role::Host, 0)
+            && hello.connection.map(|theirs| theirs.queue_pairs) != Some(own.queue_pairs)
+        {
+            let theirs = hello.connection.map_or(0, |theirs| theirs.queue_pairs);
+            return Err(Cause::QueuePairs { own: own.queue_pairs, theirs });
         }
         let goes_on = hello.session.is_some_and(|session| session.expected.is_some());
         if !goes_on && !takes_largest(&hello) {

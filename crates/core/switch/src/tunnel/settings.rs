@@ -2,7 +2,7 @@
 
 use crate::aggregate::Policy;
 use wire::Duration;
-use wire::frame::{Grant, Paths, Role};
+use wire::frame::{Grant, LinkConnection, Paths, Role};
 
 /// Settings of one end of a link.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,9 @@ pub struct Settings {
     pub keep: usize,
     /// How a host uses several paths at the same time; `None`: it has one path. A device follows.
     pub paths: Option<Paths>,
+    /// The place of this connection in a link of several connections; `None`: the link has one. The
+    /// first connection of a host needs a device with the same number of queue pairs.
+    pub connection: Option<LinkConnection>,
     /// How long a device carries requests out after the host's last word, in whole milliseconds; 0:
     /// without limit, for devices that no host reaches over another link.
     pub lease: Duration,
@@ -61,6 +64,7 @@ impl Settings {
             survive: Duration::ZERO,
             keep: 4 << 20,
             paths: None,
+            connection: None,
             lease: Duration::ZERO,
             secret: u128::from(instance) << 32,
             keepalive: Duration::from_ms(100),

@@ -39,6 +39,8 @@ pub struct Hello {
     pub session: Option<Survival>,
     /// How the session uses several paths at the same time; `None`: it has one path.
     pub paths: Option<Paths>,
+    /// The place of this connection in a link of several connections; `None`: the link has one.
+    pub connection: Option<LinkConnection>,
     /// How long a device carries requests out after the host's last word, in milliseconds
     /// (`docs/protocol.md`, "Lease"); 0: without limit, and from hosts.
     pub lease_ms: u32,
@@ -55,6 +57,18 @@ numbers! {
         /// Each path carries every TLP, and the first copy counts.
         Both = 2,
     }
+}
+
+/// One of several connections of a link (`docs/protocol.md`, "Several connections").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkConnection {
+    /// The name of the link, which only its host and its device know. 0 from a device.
+    pub link: u128,
+    /// From a host: the number of this connection, from 0. From a device: the number of connections
+    /// that a link can have.
+    pub number: u16,
+    /// I/O queue pairs of a connection, at least 1.
+    pub queue_pairs: u16,
 }
 
 /// A session that survives its connections (`docs/protocol.md`, "Sessions").
@@ -90,6 +104,9 @@ const LEASE: u16 = 6;
 /// Number of the entry with a [`Survival`]. The value has 20 or 24 bytes from a host, 4 or 8 from a
 /// device.
 const SESSION: u16 = 3;
+/// Number of the entry with a [`LinkConnection`]. The value has 20 bytes from a host, 4 from a
+/// device.
+const CONNECTION: u16 = 5;
 
 impl Hello {
     pub(super) fn encode(&self, out: &mut impl BufMut) {
@@ -118,6 +135,9 @@ impl Hello {
             out.put_u16(PATHS);
             out.put_u16(1);
             out.put_u8(paths as u8);
+        }
+        if let Some(connection) = self.connection {
+            connection.encode(self.role, out);
         }
         if self.lease_ms != 0 {
             out.put_u16(LEASE);
@@ -150,7 +170,9 @@ impl Hello {
             _ => {
                 let role = Role::Probe;
                 let (max_payload, credits) = (128, [Grant::default(); 3]);
-                let (group, instance, push, session, paths, lease_ms) = (0, 0, 0, None, None, 0);
+                let (group, instance, push) = (0, 0, 0);
+                let (session, paths, connection) = (None, None, None);
+                let lease_ms = 0;
                 Ok(Self {
                     version,
                     role,
@@ -160,6 +182,7 @@ impl Hello {
                     push,
                     session,
                     paths,
+                    connection,
                     lease_ms,
                     credits,
                 })
@@ -179,7 +202,8 @@ impl Hello {
         rest.advance(2);
         let instance = rest.get_u64();
         let credits = get_grants(&mut rest);
-        let (group, push, session, paths, lease_ms) = (0, 0, None, None, 0);
+        let (group, push, session, paths, connection) = (0, 0, None, None, None);
+        let lease_ms = 0;
         Ok(Self {
             version,
             role,
@@ -189,6 +213,7 @@ impl Hello {
             push,
             session,
             paths,
+            connection,
             lease_ms,
             credits,
         })
@@ -226,6 +251,10 @@ impl Hello {
                         value.try_into().map_err(|_| wrong("its length is not 1 byte"))?;
                     self.paths = Some(Paths::from_number(paths).ok_or(undefined("paths", paths))?);
                 }
+                CONNECTION => {
+                    let connection = LinkConnection::decode(self.role, value);
+                    self.connection = connection.map_err(wrong)?;
+                }
                 LEASE => {
                     let lease = value.try_into().map_err(|_| wrong("its length is not 4 bytes"))?;
                     self.lease_ms = u32::from_be_bytes(lease);
@@ -236,6 +265,36 @@ impl Hello {
         }
         // This check follows the syntax checks, because a malformed Hello gets no answer.
         unknown.map_or(Ok(self), |number| Err(Malformed::Required(number)))
+    }
+}
+
+impl LinkConnection {
+    fn encode(self, role: Role, out: &mut impl BufMut) {
+        out.put_u16(CONNECTION);
+        out.put_u16(if role == Role::Host { 20 } else { 4 });
+        if role == Role::Host {
+            out.put_u128(self.link);
+        }
+        out.put_u16(self.number);
+        out.put_u16(self.queue_pairs);
+    }
+
+    /// Decodes the value of the entry; `None` from a probe. Error: the fault.
+    fn decode(role: Role, mut value: &[u8]) -> Result<Option<Self>, &'static str> {
+        let length = match role {
+            Role::Host => 20,
+            Role::Device => 4,
+            Role::Probe => return Ok(None),
+        };
+        if value.len() != length {
+            return Err("its length is not that of a connection");
+        }
+        let link = if role == Role::Host { value.get_u128() } else { 0 };
+        let (number, queue_pairs) = (value.get_u16(), value.get_u16());
+        match queue_pairs {
+            0 => Err("a connection has at least one queue pair"),
+            _ => Ok(Some(Self { link, number, queue_pairs })),
+        }
     }
 }
 

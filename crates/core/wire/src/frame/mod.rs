@@ -13,7 +13,9 @@ mod report;
 mod tests;
 
 pub use control::{Control, Grant};
-pub use hello::{FIXED_HELLO, Hello, MAX_ENTRIES, MAX_HELLO, Paths, REQUIRED, Role, Survival};
+pub use hello::{
+    FIXED_HELLO, Hello, LinkConnection, MAX_ENTRIES, MAX_HELLO, Paths, REQUIRED, Role, Survival,
+};
 pub use moved::{HostAfter, MoveStatus, Moved};
 pub use reject::Reject;
 pub use report::FrameReport;

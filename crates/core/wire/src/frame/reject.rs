@@ -41,6 +41,9 @@ pub enum Reject {
     /// The link of another host is interrupted, and this host may return.
     #[error("another host uses this device; its link is interrupted and may return")]
     Interrupted,
+    /// The greeting is for a further connection of a link that the device does not have.
+    #[error("the device node has no link with this connection: its first connection has ended")]
+    NoLink,
     /// A reason that this version does not define.
     #[error("unknown reason {0} of the rejection; upgrade this node")]
     Other(u8),
@@ -72,6 +75,7 @@ impl Reject {
             Self::Unauthorized => (7, None),
             Self::NoSession => (8, None),
             Self::Interrupted => (9, None),
+            Self::NoLink => (10, None),
             Self::Other(reason) => (reason, None),
         }
     }
@@ -115,6 +119,7 @@ impl Reject {
             7 => Self::Unauthorized,
             8 => Self::NoSession,
             9 => Self::Interrupted,
+            10 => Self::NoLink,
             other => Self::Other(other),
         };
         Ok((reason, version))

@@ -37,7 +37,8 @@ fn hello(group: u16) -> Hello {
         Grant { headers: 1, data: 0xffff_ffff },
     ];
     let instance = 0x1122_3344_5566_7788;
-    let (max_payload, push, session, paths, lease_ms) = (4096, 0, None, None, 0);
+    let (max_payload, push, session, paths, connection) = (4096, 0, None, None, None);
+    let lease_ms = 0;
     let role = Role::Host;
     Hello {
         version: 2,
@@ -48,6 +49,7 @@ fn hello(group: u16) -> Hello {
         push,
         session,
         paths,
+        connection,
         lease_ms,
         credits,
     }
@@ -101,6 +103,11 @@ fn greetings() {
     };
     let both = Hello { paths: Some(Paths::Both), ..hello(0) };
     assert_eq!(bytes(both), hello_bytes("0004 0001 02"));
+    let connection = |link| Some(LinkConnection { link, number: 3, queue_pairs: 16 });
+    let further = bytes(Hello { connection: connection(id), ..hello(0) });
+    assert_eq!(further, hello_bytes("0005 0014 00112233445566778899aabbccddeeff 0003 0010"));
+    let device = Hello { role: Role::Device, connection: connection(0), ..hello(0) };
+    assert_eq!(bytes(device)[FIXED_HELLO..], hex("0005 0004 0003 0010"));
     let leased = Hello { lease_ms: 1000, ..hello(0) };
     assert_eq!(bytes(leased), hello_bytes("0006 0004 000003e8"));
     assert_eq!(of_device(None), hex("0003 0004 00002710"));
@@ -122,6 +129,7 @@ fn rejects() {
     reject(Reject::MissingEntry(7), 2, "0002 06 00 0007");
     reject(Reject::NoSession, 2, "0002 08 00");
     reject(Reject::Interrupted, 2, "0002 09 00");
+    reject(Reject::NoLink, 2, "0002 0a 00");
     reject(Reject::Other(200), 9, "0009 c8 00");
     let decoded = |bytes: &str| Control::decode(Kind::Reject, &hex(bytes));
     assert_eq!(
@@ -189,6 +197,10 @@ fn malformed_entries_are_refused() {
         wrong(&format!("0003 {length:04x} {}", "00".repeat(length)), 3, "not that of a session");
     }
     wrong("0004 0002 0102", 4, "not 1 byte");
+    for length in [0, 4, 19, 21] {
+        wrong(&format!("0005 {length:04x} {}", "00".repeat(length)), 5, "not that of a connection");
+    }
+    wrong(&format!("0005 0014 {}", "00".repeat(20)), 5, "at least one queue pair");
     assert!(matches!(entries("0004 0001 03"), Err(Malformed::Field { .. })));
     wrong("0006 0002 0258", 6, "not 4 bytes");
     wrong("0007 0000 0007 0000", 7, "above");
@@ -257,7 +269,8 @@ proptest! {
         payload.extend(tail);
         if let Ok(Control::Hello(found)) = Control::decode(Kind::Hello, &payload) {
             // The fixed part decodes to the same values with any entries.
-            prop_assert_eq!(Hello { group: 0, push: 0, session: None, paths: None, lease_ms: 0, ..found }, hello(0));
+            let fixed = Hello { group: 0, push: 0, session: None, paths: None, connection: None, lease_ms: 0, ..found };
+            prop_assert_eq!(fixed, hello(0));
         }
     }
 

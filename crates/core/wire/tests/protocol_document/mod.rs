@@ -5,8 +5,8 @@ use crate::document::{assert_same, examples};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use wire::frame::{
-    Control, Grant, HEADER, Header, Hello, HostAfter, Kind, MAX_ENTRIES, MAX_HELLO, MoveStatus,
-    Moved, Reject, Role, Survival,
+    Control, Grant, HEADER, Header, Hello, HostAfter, Kind, LinkConnection, MAX_ENTRIES, MAX_HELLO,
+    MoveStatus, Moved, Reject, Role, Survival,
 };
 use wire::raw::{self, Bitmap, Body, Offer, Reason, Sequence};
 use wire::tlp::Tlp;
@@ -40,6 +40,7 @@ fn hello() -> Control {
         push: 0,
         session: None,
         paths: None,
+        connection: None,
         lease_ms: 0,
         credits: grants([(1024, 65_536), (1024, 1024), (1, u32::MAX)]),
     })
@@ -51,6 +52,14 @@ fn hello_of_session(role: Role, expected: Option<u32>) -> Control {
     let id = if role == Role::Host { 0xa0a1_a2a3_a4a5_a6a7_a8a9_aaab_0000_0001 } else { 0 };
     let session = Some(Survival { id, survive_ms: 10_000, expected });
     Control::Hello(Hello { role, group: 0, session, ..hello })
+}
+
+/// A Hello of connection 2 of a link.
+fn hello_of_further_connection() -> Control {
+    let Control::Hello(hello) = hello() else { unreachable!("it is one") };
+    let link = 0xa0a1_a2a3_a4a5_a6a7_a8a9_aaab_0000_0001;
+    let connection = Some(LinkConnection { link, number: 2, queue_pairs: 4 });
+    Control::Hello(Hello { group: 0, connection, ..hello })
 }
 
 /// The answer of a device that stores 1 MiB of pushed bytes.
@@ -98,6 +107,7 @@ fn meanings() -> BTreeMap<String, Vec<u8>> {
         ("hello", control(hello(), 0)),
         ("hello-of-device", control(hello_of_device(), 0)),
         ("hello-with-entries", hello_with_entries()),
+        ("hello-of-further-connection", control(hello_of_further_connection(), 0)),
         ("hello-that-begins", control(hello_of_session(Role::Host, None), 0)),
         ("hello-that-goes-on", control(hello_of_session(Role::Host, Some(7)), 7)),
         ("hello-of-device-that-goes-on", control(hello_of_session(Role::Device, Some(9)), 9)),

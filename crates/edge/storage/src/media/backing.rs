@@ -1,6 +1,6 @@
 //! The backing of a namespace.
 
-use super::{FileMedia, FileOptions, Media, RamMedia};
+use super::{FileMedia, FileOptions, Media, RamMedia, SharedRam};
 use nvme::NamespaceConfig;
 use std::io;
 use std::path::PathBuf;
@@ -41,17 +41,24 @@ impl Backing {
                 (path.display().to_string(), media, options.block, options.read_only)
             }
         };
-        let (size, bytes) = (media.size(), u64::from(block));
-        if size == 0 || !size.is_multiple_of(bytes) {
-            return Err(io::Error::other(format!(
-                "{name}: {size} bytes are not a whole number of blocks of {block} bytes, at least \
-                 one"
-            )));
+        Ok((config(&name, &*media, block, read_only)?, media))
+    }
+
+    /// Opens the backing for several threads, each with a clone.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), or if the backing is not in memory.
+    pub fn open_shared(&self) -> io::Result<(NamespaceConfig, SharedRam)> {
+        match self {
+            Self::Ram { size, block, read_only } => {
+                let media = SharedRam::new(*size);
+                Ok((config(&format!("ram={size}"), &media, *block, *read_only)?, media))
+            }
+            Self::File { path, .. } => Err(io::Error::other(format!(
+                "{}: several threads serve only namespaces in RAM: expected ram=SIZE",
+                path.display()
+            ))),
         }
-        let mut config = NamespaceConfig::new(size / bytes);
-        config.block_shift = block.ilog2() as u8;
-        config.read_only = read_only || media.read_only();
-        Ok((config, media))
     }
 
     /// The maximum number of bytes of memory that the backing uses.
@@ -73,6 +80,25 @@ impl Backing {
             Self::Ram { .. } => None,
         }
     }
+}
+
+/// The configuration of a namespace over `media` with blocks of `block` bytes.
+fn config(
+    name: &str,
+    media: &dyn Media,
+    block: u32,
+    read_only: bool,
+) -> io::Result<NamespaceConfig> {
+    let (size, bytes) = (media.size(), u64::from(block));
+    if size == 0 || !size.is_multiple_of(bytes) {
+        return Err(io::Error::other(format!(
+            "{name}: {size} bytes are not a whole number of blocks of {block} bytes, at least one"
+        )));
+    }
+    let mut config = NamespaceConfig::new(size / bytes);
+    config.block_shift = block.ilog2() as u8;
+    config.read_only = read_only || media.read_only();
+    Ok(config)
 }
 
 #[cfg(test)]

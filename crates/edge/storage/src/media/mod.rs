@@ -5,6 +5,7 @@ mod device;
 mod file;
 mod memory;
 mod ram;
+mod shared_ram;
 
 pub use backing::Backing;
 pub(crate) use file::Layout;
@@ -13,6 +14,7 @@ pub(crate) use file::tests::run;
 pub use file::{Aio, FileMedia, FileOptions};
 pub use memory::check_memory;
 pub use ram::RamMedia;
+pub use shared_ram::SharedRam;
 
 use bytes::Bytes;
 use nvme::block::{Completion, Error, Request};

@@ -15,17 +15,17 @@ use crate::progress::Progress;
 use crate::push_args::PushArgs;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
-use clap::ArgGroup;
+use clap::{ArgGroup, value_parser};
 use columns::Targets;
 use document::IoDocument;
 use live::Stop;
 use load::io::{End, LoadTarget, OnError, Request, Runner, Samples, Session, Settings, job_file};
+use nvme::MAX_QUEUES;
 use options::WorkArgs;
 use report::span;
 use report::target::Target;
-use std::cell::RefCell;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use target::CompletionsOption;
 use vfio_user::client::Doorbells;
 use wire::Duration;
@@ -83,6 +83,10 @@ pub struct Args {
     /// group 0 accept any host
     #[arg(long, value_name = "GROUP", default_value_t = 0)]
     group: u16,
+    /// I/O queue pairs per connection of the link, as of `farlane device`. Each connection runs its jobs in
+    /// a thread of its own. By default a link has one connection
+    #[arg(long, value_name = "COUNT", value_parser = value_parser!(u16).range(1..=i64::from(MAX_QUEUES)), requires = "connect", conflicts_with_all = ["gate", "trace", "csv", "parquet"])]
+    queues_per_link: Option<u16>,
     /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
@@ -138,6 +142,7 @@ impl Args {
             doorbells: self.doorbells,
             completions: self.completions.into(),
             push: self.push.settings(),
+            queues_per_link: self.queues_per_link,
             node,
             trace: self.trace.target(),
         })
@@ -152,6 +157,9 @@ pub fn run(args: &Args) -> Outcome {
         ("--html", args.html.as_ref()),
     ];
     assign_stdout(args.json, &documents);
+    if args.queues_per_link.is_some() && matches!(args.on_error, OnErrorOption::Continue) {
+        wrong_usage("--queues-per-link cannot be used with --on-error continue")
+    }
     let request = request(args)?;
     consent::check(args, &request);
     let targets = args.targets()?;
@@ -228,7 +236,7 @@ fn work(
     document: &mut IoDocument,
 ) -> Outcome {
     let mut progress = Progress::new();
-    let samples = samples.map(|samples| Rc::new(RefCell::new(samples)));
+    let samples = samples.map(|samples| Arc::new(Mutex::new(samples)));
     let mut runner = Runner::new(settings, sessions, document.randseed, (stop, &mut progress));
     let end = runner.run(request, samples.as_ref(), |result| document.add(&result));
     let failed = match end {
@@ -244,7 +252,7 @@ fn work(
         Err(failure) => Err(failure),
     };
     progress.done();
-    let samples = samples.and_then(Rc::into_inner).map(RefCell::into_inner);
+    let samples = samples.and_then(Arc::into_inner).and_then(|samples| samples.into_inner().ok());
     let written = samples.map_or(Ok(()), |samples| samples.finish(&metadata(document)));
     failed.and(written)
 }

@@ -43,7 +43,7 @@ impl Session {
             Ok(new_contents) => new_contents,
             Err(why) => return gone(why),
         };
-        let driver = match attach(&mut self.machine, self.slot.node(), self.settings)? {
+        let driver = match attach(&mut self.machine, self.slot.node(), self.settings, Vec::new())? {
             Ok(driver) => driver,
             Err(error) => return gone(error.to_string()),
         };

@@ -8,9 +8,26 @@ use crate::cpu::CpuTime;
 use report::Failure;
 use stats::random::Random;
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 use wire::{Duration, Instant};
 use workload::{Costs, Fio, Jobs, Settings, SharedDriver, Verification, Work, Written};
+
+/// The queues whose jobs a session runs, by their indices. Job n of a group uses queue n.
+#[derive(Clone, Debug)]
+pub struct JobShare(pub Range<usize>);
+
+impl JobShare {
+    /// The share of one of several workloads with jobs of their own: number of the workload's first
+    /// job in the share, and the parameters of the jobs in the share. The first job of the workload
+    /// uses queue `first`.
+    fn of(&self, first: usize, fio: Fio) -> (usize, Fio) {
+        let end = first + fio.numjobs;
+        let (from, to) = (self.0.start.clamp(first, end), self.0.end.clamp(first, end));
+        let offset = fio.offset + (from - first) as u64 * fio.part();
+        (from - first, Fio { offset, numjobs: to - from, ..fio })
+    }
+}
 
 /// The sections of a group on one drive.
 pub struct Group<'a> {
@@ -62,8 +79,11 @@ impl<'a> Group<'a> {
         let mut group = Self { driver, gone: false, tasks: Vec::new() };
         let mut first_queue = 0;
         for ((section, recorder), fio) in sections.iter().zip(recorders).zip(fios) {
-            let (numjobs, range) = (fio.numjobs, fio.range());
-            let driver = (group.driver.clone(), first_queue);
+            let numjobs = fio.numjobs;
+            let (first_job, fio) = session.share.of(first_queue, fio);
+            recorder.first_job = first_job;
+            let range = fio.range();
+            let driver = (group.driver.clone(), first_queue + first_job);
             let jobs = jobs(session, section, fio, driver, seed).ok_or_else(|| {
                 let message = "host memory is too small for the buffers: iodepth × bs × numjobs";
                 Failure(section.origin.fail(message).to_string())

@@ -12,6 +12,7 @@ use pcie::{Bus, Ram};
 use report::{Failure, Outcome};
 use std::cell::RefCell;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use vfio_user::client::FUNCTION;
 use wire::{Bdf, Duration, Instant};
@@ -235,6 +236,17 @@ impl InitiatorMachine {
                 let (moved, timer) = client.machine.pump()?;
                 Ok((moved, timer.into_iter().chain(client.retry).min()))
             }
+        }
+    }
+
+    /// Lets [`wait`](Self::wait) return when `fd` is readable.
+    ///
+    /// # Errors
+    /// As `epoll_ctl(2)`.
+    pub fn watch(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        match self {
+            Self::Network(host) => host.machine.poller().add_without_spin(fd),
+            Self::VfioUser(_) => Ok(()),
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod attach;
 mod beside;
+mod further;
 mod group;
 pub mod job_file;
 mod machine;
@@ -60,6 +61,8 @@ pub struct Settings {
     pub completions: Completions,
     /// Settings of push.
     pub push: push::Settings,
+    /// I/O queue pairs per connection of a link to a node; `None`: a link has one connection.
+    pub queues_per_link: Option<u16>,
     /// Settings of the host node.
     pub node: NodeSettings,
     /// Target of the host node's trace.

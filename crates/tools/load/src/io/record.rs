@@ -82,6 +82,8 @@ pub struct Recorder {
     pub timeline: Timeline,
     /// Whether transfers are not measured yet, as with fio's `ramp_time`.
     pub ramping: bool,
+    /// Number of the section's first job that this recorder observes.
+    pub first_job: usize,
     /// Files for every transfer, if requested.
     pub samples: Option<SharedSamples>,
 }
@@ -109,6 +111,7 @@ impl Recorder {
             wrong: Vec::new(),
             timeline: Timeline::default(),
             ramping: false,
+            first_job: 0,
             samples,
         }
     }
@@ -169,7 +172,38 @@ impl Recorder {
         self.bytes += bytes;
     }
 
+    /// Adds the results of the section's jobs on another connection, which ran at the same time.
+    pub fn merge(&mut self, other: &Self) {
+        for row in other.rows() {
+            let kind = KINDS.iter().position(|kind| *kind == row.op).expect("a kind");
+            let own = self.row_of(row.job, kind);
+            own.latency.merge(&row.latency);
+            own.bytes += row.bytes;
+            own.lost += row.lost;
+        }
+        self.transfers += other.transfers;
+        self.bytes += other.bytes;
+        self.worked = self.worked.max(other.worked);
+        self.read_back = self.read_back.max(other.read_back);
+        self.cpu = self.cpu + other.cpu;
+        self.beside += other.beside;
+        self.ended += other.ended;
+        self.failed += other.failed;
+        for (cause, count) in &other.errors {
+            *self.errors.entry(cause.clone()).or_default() += count;
+        }
+        self.outages.extend(&other.outages);
+        self.verified += other.verified;
+        self.mismatches += other.mismatches;
+        self.wrong.extend(other.wrong.iter().take(KEPT.saturating_sub(self.wrong.len())));
+        self.timeline.merge(&other.timeline);
+    }
+
     fn row(&mut self, job: usize, kind: usize) -> &mut Row {
+        self.row_of(self.first_job + job, kind)
+    }
+
+    fn row_of(&mut self, job: usize, kind: usize) -> &mut Row {
         let at = job * KINDS.len() + kind;
         if self.rows.len() <= at {
             self.rows.resize(at + 1, None);
@@ -214,7 +248,7 @@ impl Observer for Recorder {
             return;
         }
         if let Some(samples) = &self.samples {
-            let mut samples = samples.borrow_mut();
+            let mut samples = samples.lock().expect("no thread panics");
             samples.write(now, &self.name, KINDS[kind], since - self.epoch, transfer);
         }
         match outcome {
@@ -301,13 +335,31 @@ impl Timeline {
         closed
     }
 
+    /// Adds the transfers of another workload that began at the same time.
+    fn merge(&mut self, other: &Self) {
+        let mut other = other.clone();
+        while self.interval < other.interval {
+            self.double();
+        }
+        while other.interval < self.interval {
+            other.double();
+        }
+        let bins = self.bins.len().max(other.bins.len());
+        self.bins.resize(bins, Bin::default());
+        self.bins.iter_mut().zip(other.bins).for_each(|(own, bin)| *own = own.and(bin));
+    }
+
+    fn double(&mut self) {
+        let merge = |pair: &[Bin]| pair.iter().copied().fold(Bin::default(), Bin::and);
+        self.bins = self.bins.chunks(2).map(merge).collect();
+        self.interval = Duration::from_ps(self.interval.as_ps() * 2);
+    }
+
     /// Records a transfer that ended at this time.
     fn add(&mut self, at: Duration, latency: Duration, bytes: u64) {
         let mut bin = (at.as_ps() / self.interval.as_ps()) as usize;
         while bin >= MOST_BINS {
-            let merge = |pair: &[Bin]| pair.iter().copied().fold(Bin::default(), Bin::and);
-            self.bins = self.bins.chunks(2).map(merge).collect();
-            self.interval = Duration::from_ps(self.interval.as_ps() * 2);
+            self.double();
             bin /= 2;
         }
         if self.bins.len() <= bin {

@@ -86,7 +86,8 @@ impl<'a> Runner<'a> {
             for target in 0..self.sessions.len() {
                 self.at = target;
                 if let Some(samples) = samples {
-                    samples.borrow_mut().target.clone_from(&self.sessions[target].name);
+                    let mut samples = samples.lock().expect("no thread panics");
+                    samples.target.clone_from(&self.sessions[target].name);
                 }
                 let recorder =
                     |section: &Section| Recorder::new(epoch, &section.name, samples.cloned());
@@ -113,6 +114,24 @@ impl<'a> Runner<'a> {
         if let [Section { workload: JobSpec::ConfigReads { count, gap }, .. }] = group {
             return self.config_reads(*count, *gap, &mut recorders[0]);
         }
+        let (epoch, seed) = (recorders[0].epoch, self.seed);
+        let mut further = std::mem::take(&mut self.session().further);
+        further.iter().for_each(|one| one.begin(group, epoch, seed));
+        let mut ends = vec![self.run_own_jobs(group, recorders)];
+        for one in &mut further {
+            ends.push(one.end(&mut self.session().machine, recorders));
+        }
+        self.session().further = further;
+        let ends = ends.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(ends.into_iter().find(|end| *end != End::Done).unwrap_or(End::Done))
+    }
+
+    /// As [`run_group`](Self::run_group), without the jobs on further connections.
+    pub(super) fn run_own_jobs(
+        &mut self,
+        group: &[Section],
+        recorders: &mut [Recorder],
+    ) -> Result<End, Failure> {
         let seed = self.seed;
         let mut group = Group::new(self.session(), group, recorders, seed)?;
         group.start(self.now());

@@ -2,8 +2,7 @@
 
 use columns::{Column, RowFiles, Schema, Targets, Value};
 use report::{Failure, Outcome as Written};
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use wire::{Duration, Instant};
 use workload::{Outcome, Transfer};
 
@@ -20,7 +19,7 @@ const COLUMNS: Schema = &[
 ];
 
 /// Files of transfers that all sections share.
-pub type SharedSamples = Rc<RefCell<Samples>>;
+pub type SharedSamples = Arc<Mutex<Samples>>;
 
 /// The files of all transfers.
 #[derive(Debug)]

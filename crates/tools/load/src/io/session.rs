@@ -1,6 +1,8 @@
 //! A target of a run: connects to it, selects the drive, brings the drive up, and shuts it down.
 
 use super::Settings;
+use super::further::{Further, FurtherSettings, divide};
+use super::group::JobShare;
 use super::machine::{Client, InitiatorMachine};
 use super::peer::Process;
 use super::section::{Request, Section};
@@ -13,7 +15,7 @@ use live::trace::Tracer;
 use live::vfio_client;
 use live::{Clock, LinkWait, Stop, random_number};
 use node::slot::{self, OwnSlot};
-use nvme::initiator::{self, Driver, NamespaceInfo};
+use nvme::initiator::{self, Driver, NamespaceInfo, QueueMemory};
 use pcie::enumerate::{self, Node};
 use pcie::root;
 use report::span::size;
@@ -53,7 +55,11 @@ pub struct Session {
     pub ways: Option<(Doorbells, &'static str)>,
     /// Process at the other end, if it is visible.
     pub peer: Option<Process>,
-    tracer: Tracer,
+    /// The queues whose jobs run here.
+    pub(super) share: JobShare,
+    /// The further connections of the link.
+    pub(super) further: Vec<Further>,
+    pub(super) tracer: Tracer,
 }
 
 impl Session {
@@ -73,9 +79,10 @@ impl Session {
         // Commands wait while a link is interrupted.
         settings.timeout = settings.timeout + options.node.survive;
         let ram = memory(request, settings)?;
+        let (first, further) = divide(options, target, settings, (clock, ram));
         let (machine, tracer, peer) = match target {
             LoadTarget::Node { peer, .. } => {
-                connect(options, peer, (clock, ram), console, || serve(stop, others))?
+                connect(&first, peer, (clock, ram), console, || serve(stop, others))?
             }
             LoadTarget::VfioUser(socket) => {
                 settings.interrupts = options.completions == Completions::Msix;
@@ -84,8 +91,8 @@ impl Session {
             }
         };
         let mut machine = machine;
-        match bring_up(&mut machine, options, target, settings) {
-            Ok((slot, driver)) => Ok(Self {
+        match bring_up(&mut machine, (options, target, settings), further, stop) {
+            Ok((slot, driver, further)) => Ok(Self {
                 name: target.to_string(),
                 ways: ways(&mut machine, options),
                 machine,
@@ -94,6 +101,8 @@ impl Session {
                 settings,
                 written: Vec::new(),
                 peer,
+                share: JobShare(0..further.first().map_or(usize::MAX, Further::first_queue)),
+                further,
                 tracer,
             }),
             Err(failure) => {
@@ -153,7 +162,11 @@ impl Session {
             None => Ok(Ok(())),
             Some(mut driver) => self.machine.run(async move { driver.shutdown().await }),
         };
-        let closed = self.machine.close();
+        self.further.iter().for_each(Further::begin_close);
+        let mut closed = self.machine.close();
+        for further in &mut self.further {
+            closed = closed.and(further.close());
+        }
         let traced = options.trace.close(&self.tracer);
         down?.map_err(|error| Failure(format!("the drive did not shut down: {error}")))?;
         closed.and(traced)
@@ -174,7 +187,7 @@ fn serve(stop: &Stop, others: &mut [Session]) -> Outcome {
 }
 
 /// Connects to a node; calls `meanwhile` in each iteration.
-fn connect(
+pub(super) fn connect(
     options: &Settings,
     peer: &Peer,
     (clock, ram): (Clock, usize),
@@ -226,12 +239,42 @@ fn open(
     Ok((InitiatorMachine::VfioUser(Box::new(Client::new(machine, ram))), peer))
 }
 
+/// Brings the drive up, with the queues of further connections, whose threads are started.
 fn bring_up(
+    machine: &mut InitiatorMachine,
+    (options, target, settings): (&Settings, &LoadTarget, initiator::Settings),
+    further: Vec<FurtherSettings>,
+    stop: &Stop,
+) -> Result<(OwnSlot, Driver, Vec<Further>), Failure> {
+    let slot = prepare(machine, options, target, settings)?;
+    let own = further.first().map_or(settings.io_queues, |one| one.queues.start);
+    let start = |one| Further::start(one, stop);
+    let mut further = further.into_iter().map(start).collect::<Result<Vec<_>, _>>()?;
+    let mut queues = Vec::new();
+    for one in &mut further {
+        queues.extend(one.queues(machine)?);
+    }
+    let settings = initiator::Settings { io_queues: own, ..settings };
+    match (attach(machine, slot.node(), settings, queues)?, machine.why_lost()) {
+        (Err(_), Some(lost)) => Err(Failure(lost)),
+        (Err(error), None) => Err(Failure(format!("{}: {error}", slot.node().bdf))),
+        (Ok(driver), _) => {
+            further.iter().for_each(|one| one.attach(driver.info()));
+            Ok((slot, driver, further))
+        }
+    }
+}
+
+/// Selects the drive and prepares its function.
+///
+/// # Errors
+/// One line that names the function or the target.
+pub(super) fn prepare(
     machine: &mut InitiatorMachine,
     options: &Settings,
     target: &LoadTarget,
     settings: initiator::Settings,
-) -> Result<(OwnSlot, Driver), Failure> {
+) -> Result<OwnSlot, Failure> {
     let drives = machine.drives().map_err(|Failure(why)| match target {
         LoadTarget::Node { .. } => Failure(why),
         LoadTarget::VfioUser(socket) => Failure(format!("--vfio-user {}: {why}", socket.display())),
@@ -243,14 +286,10 @@ fn bring_up(
     let settings_of_slot = slot::Settings { enumeration, owner: random_number() as u32 | 1 };
     let mut slot = OwnSlot::new(port, node, machine.bus(), settings_of_slot);
     machine.ready(&mut slot)?.map_err(|why| failed(&why))?;
-    match (attach(machine, slot.node(), settings)?, machine.why_lost()) {
-        (Err(_), Some(lost)) => Err(Failure(lost)),
-        (Err(error), None) => Err(failed(&error)),
-        (Ok(driver), _) => Ok((slot, driver)),
-    }
+    Ok(slot)
 }
 
-/// Brings up the drive of a ready function.
+/// Brings up the drive of a ready function, with the queues of further connections.
 ///
 /// # Errors
 /// If the machine fails.
@@ -258,9 +297,10 @@ pub fn attach(
     machine: &mut InitiatorMachine,
     function: &Node,
     settings: initiator::Settings,
+    further: Vec<QueueMemory>,
 ) -> Result<Result<Driver, initiator::Error>, Failure> {
     let (bring_up, function) = (machine.bring_up_with(settings), function.clone());
-    let attached = machine.run(async move { bring_up.attach(&function).await })?;
+    let attached = machine.run(async move { bring_up.attach_with(&function, further).await })?;
     Ok(attached.map(|(_, driver)| driver))
 }
 

@@ -29,8 +29,12 @@ pub struct NvmeDrive {
 impl NvmeDrive {
     /// The first controller of a drive with a label; `media` by NSID.
     pub fn new(subsystem: Subsystem, media: BTreeMap<u32, Box<dyn Media>>) -> Self {
-        let drive = Rc::new(RefCell::new(Drive::new(subsystem, media)));
-        Self { drive, controller: FIRST }
+        Self::of(Drive::new(subsystem, media))
+    }
+
+    /// The first controller of a drive.
+    pub(super) fn of(drive: Drive) -> Self {
+        Self { drive: Rc::new(RefCell::new(drive)), controller: FIRST }
     }
 
     /// The drive, seen by each of its controllers.
@@ -110,6 +114,10 @@ impl Attached for NvmeDrive {
 
     fn bind_host(&mut self, name: Option<&str>) {
         self.drive.borrow_mut().bind_host(self.controller, name);
+    }
+
+    fn bind_link(&mut self, several: bool) {
+        self.drive.borrow_mut().node.subsystem_mut().port(self.controller).bind_link(several);
     }
 
     fn set_lease(&mut self, until: Instant) {

@@ -1,5 +1,6 @@
 //! The I/O of a drive: its media and the store of its records.
 
+use super::parts::Exchange;
 use crate::poller::Poller;
 use crate::trace::Tracer;
 use credentials::host_identifier;
@@ -22,6 +23,8 @@ pub(super) struct Drive {
     /// Media of deleted namespaces without requests under way.
     closing: Vec<Box<dyn Media>>,
     store: Option<Committer>,
+    /// Messages between controller and parts, if the drive is divided.
+    exchange: Option<Exchange>,
     notices: VecDeque<String>,
     /// Time of the last event.
     now: Instant,
@@ -43,6 +46,7 @@ impl Drive {
             node,
             closing: Vec::new(),
             store: None,
+            exchange: None,
             notices: VecDeque::new(),
             now: Instant::ZERO,
             tracer: Tracer::off(),
@@ -54,6 +58,11 @@ impl Drive {
     /// Stores records with `store`.
     pub fn keep_by(&mut self, store: Committer) {
         self.store = Some(store);
+    }
+
+    /// Exchanges messages between controller and parts.
+    pub fn exchanging(self, exchange: Exchange) -> Self {
+        Self { exchange: Some(exchange), ..self }
     }
 
     /// Records the drive's events with `tracer`.
@@ -238,6 +247,9 @@ impl Drive {
         let mut moved = self.carry_out(now);
         if let Some(poller) = poller {
             moved |= self.end_commits(now, poller)?;
+            if let Some(exchange) = &self.exchange {
+                moved |= exchange.service(now, self.node.subsystem_mut(), poller);
+            }
             for media in self.media.values_mut() {
                 // Cleared before completions are taken, so that no completion in between is missed.
                 if media.signal().is_some_and(|fd| poller.take_ready(fd)) {
@@ -263,6 +275,7 @@ impl Drive {
             .values()
             .filter_map(|media| media.signal())
             .chain(self.store.as_ref().map(Committer::signal))
+            .chain(self.exchange.as_ref().map(Exchange::signal))
             .try_for_each(|fd| poller.add_without_spin(fd))
     }
 

@@ -3,6 +3,7 @@
 use super::NvmeDrive;
 use node::drive::FIRST;
 use nvme::{Config, NamespaceConfig, Settings, Subsystem};
+use std::collections::BTreeMap;
 use std::io;
 use storage::media::{Backing, Media, check_memory};
 use wire::Instant;
@@ -36,18 +37,9 @@ impl NvmeDrive {
         controllers: u16,
     ) -> io::Result<Self> {
         check_memory(namespaces.iter().map(Backing::memory).fold(0, u64::saturating_add))?;
-        let opened: Vec<_> = namespaces.iter().map(Backing::open).collect::<Result<_, _>>()?;
-        let (configs, media): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
-        let identity = namespaces.iter().find_map(Backing::identity);
-        let identity = identity.unwrap_or_else(|| place.to_owned());
-        let own = || format!("FL{:016X}", fnv1a(identity.as_bytes()));
-        let mut config = Config::new(serial.map_or_else(own, str::to_owned), configs);
-        config.settings = settings;
-        config.incarnation = incarnation_of(&config.namespaces, &media);
-        let media = (1..).zip(media).collect();
-        let subsystem =
-            Subsystem::new(Instant::ZERO, &config).with_controllers(Instant::ZERO, controllers);
-        Ok(Self::new(subsystem.with_label(), media))
+        let opened = namespaces.iter().map(Backing::open).collect::<io::Result<Vec<_>>>()?;
+        let (subsystem, media) = make(opened, serial, &place_of(namespaces, place), settings);
+        Ok(Self::new(subsystem.with_controllers(Instant::ZERO, controllers).with_label(), media))
     }
 
     /// A drive with one namespace of `size` bytes of RAM, in blocks of 512.
@@ -58,6 +50,26 @@ impl NvmeDrive {
         let ram = Backing::Ram { size, block: 512, read_only: false };
         Self::over(&[ram], Some(serial), "", settings, FIRST)
     }
+}
+
+/// The name of the place from which the default serial number derives.
+pub(super) fn place_of(namespaces: &[Backing], place: &str) -> String {
+    namespaces.iter().find_map(Backing::identity).unwrap_or_else(|| place.to_owned())
+}
+
+/// A drive with one controller over opened namespaces, without a label, and its media by NSID.
+pub(super) fn make(
+    opened: Vec<(NamespaceConfig, Box<dyn Media>)>,
+    serial: Option<&str>,
+    place: &str,
+    settings: Settings,
+) -> (Subsystem, BTreeMap<u32, Box<dyn Media>>) {
+    let (configs, media): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+    let own = || format!("FL{:016X}", fnv1a(place.as_bytes()));
+    let mut config = Config::new(serial.map_or_else(own, str::to_owned), configs);
+    config.settings = settings;
+    config.incarnation = incarnation_of(&config.namespaces, &media);
+    (Subsystem::new(Instant::ZERO, &config), (1..).zip(media).collect())
 }
 
 /// The incarnation of a drive: FNV-1a over its namespaces in order, each with its NSID, the

@@ -4,11 +4,13 @@ mod controller;
 mod drive;
 mod folder;
 mod made;
+mod parts;
 mod switch;
 
 pub use controller::NvmeDrive;
 pub use folder::OpenDrive;
 pub use made::{QUEUES, drive_settings};
+pub use parts::DrivePart;
 pub use switch::Switch;
 
 use crate::poller::{Activity, Poller};
@@ -47,6 +49,9 @@ pub trait Attached: Function {
 
     /// Notes that a host attaches; `name`: as which it has proved its identity.
     fn bind_host(&mut self, _name: Option<&str>) {}
+
+    /// Notes whether the link of the attached host has several connections.
+    fn bind_link(&mut self, _several: bool) {}
 
     /// Sets until when requests of the host may be carried out ([`Tunnel::lease`]).
     ///

@@ -84,6 +84,19 @@ impl<A: Attached> DeviceNode<A> {
         Ok(moved)
     }
 
+    /// Adds an established connection.
+    pub(super) fn add_path(&mut self, now: Instant, carrier: Carrier) -> PathId {
+        let id = PathId(self.accepted);
+        self.accepted += 1;
+        let signals_close = carrier.signals_close();
+        let controller = self.node.function().inner.controller();
+        let rights = carrier.rights().at_controller(controller);
+        let peer = carrier.identity().map(|id| id.name.clone());
+        self.node.handle(now, id, Input::Accepted { signals_close, rights, peer });
+        self.paths.push(Path { id, carrier, fresh: true, room: 0, watched: false });
+        id
+    }
+
     /// Accepts connections of a listener.
     fn accept_from(
         &mut self,
@@ -91,34 +104,27 @@ impl<A: Attached> DeviceNode<A> {
         now: Instant,
         emit: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<bool> {
-        let listener = &mut self.listeners[number];
-        if !self.poller.take_ready(&*listener) {
+        if !self.poller.take_ready(&self.listeners[number]) {
             return Ok(false);
         }
         let (mut moved, mut start) = (false, self.clock.now());
         for _ in 0..MOST_ACCEPTED {
             let left = self.budget.is_left(now);
+            let listener = &mut self.listeners[number];
             let Some(mut carrier) = left.then(|| listener.accept(now)).flatten() else {
                 break;
             };
             carrier.limit_reads(Some(STRANGER_READ));
             self.poller.add(&carrier, false)?;
-            let id = PathId(self.accepted);
-            self.accepted += 1;
-            let signals_close = carrier.signals_close();
             if carrier.identity().is_some() {
                 emit(DeviceEvent::Authenticated(carrier.remote()));
             }
-            let controller = self.node.function().inner.controller();
-            let rights = carrier.rights().at_controller(controller);
-            let peer = carrier.identity().map(|id| id.name.clone());
-            self.node.handle(now, id, Input::Accepted { signals_close, rights, peer });
-            self.paths.push(Path { id, carrier, fresh: true, room: 0, watched: false });
+            self.add_path(now, carrier);
             let end = self.clock.now();
             self.budget.charge((end - start).as_ns() * FACTOR);
             (moved, start) = (true, end);
         }
-        while let Some((peer, why)) = listener.refusal() {
+        while let Some((peer, why)) = self.listeners[number].refusal() {
             emit(DeviceEvent::TurnedAway(peer.into(), Cause::Refused(why)));
         }
         Ok(moved)

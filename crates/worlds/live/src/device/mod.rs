@@ -2,6 +2,7 @@
 //! attached function.
 
 mod accept;
+mod connections;
 mod event_limits;
 mod named;
 mod serve;
@@ -17,6 +18,8 @@ use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use accept::{Read, read};
 use bytes::Bytes;
+use connections::Connections;
+pub use connections::FurtherConnection;
 use event_limits::EventLimits;
 use node::PathId;
 use node::device::{Output, SavedNode};
@@ -126,6 +129,10 @@ pub struct DeviceNode<A> {
     session: Option<NodeSession>,
     /// Frames that leave when the session is stored.
     outgoing: Vec<(PathId, Bytes)>,
+    /// The nodes of the link's other connections.
+    connections: Connections,
+    /// The name of the link, if it has several connections.
+    link: Option<u128>,
     /// The end of the lease that the function has.
     lease: Option<Instant>,
 }
@@ -143,10 +150,19 @@ impl<A: Attached> DeviceNode<A> {
         poller: Poller,
         listener: impl Into<CarrierListener>,
         settings: Settings,
+        attached: A,
+    ) -> io::Result<Self> {
+        Self::over(clock, poller, vec![listener.into()], settings, attached)
+    }
+
+    fn over(
+        clock: Clock,
+        poller: Poller,
+        listeners: Vec<CarrierListener>,
+        settings: Settings,
         mut attached: A,
     ) -> io::Result<Self> {
-        let listener = listener.into();
-        poller.add_without_spin(&listener)?;
+        listeners.iter().try_for_each(|listener| poller.add_without_spin(listener))?;
         attached.watch(&poller)?;
         attached.begin();
         let tracer = attached.tracer();
@@ -156,7 +172,7 @@ impl<A: Attached> DeviceNode<A> {
         Ok(Self {
             clock,
             poller,
-            listeners: vec![listener],
+            listeners,
             paths: Vec::new(),
             accepted: 0,
             last_host: None,
@@ -171,6 +187,8 @@ impl<A: Attached> DeviceNode<A> {
             settled: None,
             session: None,
             outgoing: Vec::new(),
+            connections: Connections::One,
+            link: None,
             lease: None,
         })
     }
@@ -296,6 +314,7 @@ impl<A: Attached> DeviceNode<A> {
         self.resume(now)?;
         self.poller.refresh(now)?;
         let mut moved = false;
+        moved |= self.handle_messages(now)?;
         let has_room = self.receive(now, &mut moved);
         // New connections come last, so that a flood of them leaves time for the others.
         moved |= self.accept(now, emit)?;
@@ -401,6 +420,9 @@ impl<A: Attached> DeviceNode<A> {
                         self.tracer.connected(Tap::UPLINK, goes_on);
                     }
                     self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
+                    if !goes_on {
+                        self.session_begun();
+                    }
                     let index = self.index(path);
                     let Path { carrier, watched, .. } = &mut self.paths[index];
                     carrier.limit_reads(None);
@@ -417,8 +439,14 @@ impl<A: Attached> DeviceNode<A> {
                         carrier.send_as_records();
                     }
                 }
+                Output::Further { path, number, greeting } => {
+                    self.hand_over(path, number, greeting);
+                }
                 Output::Event(event) => {
                     let event = self.named(event);
+                    if matches!(event, DeviceEvent::HostDown(..)) {
+                        self.session_ended();
+                    }
                     emit(event);
                 }
                 Output::Timeout(_) if self.must_save() => self.release(now)?,

@@ -27,7 +27,7 @@ pub trait OtherAddress: Debug + Send + Sync {
 
 /// A connection that carries a link: a stream of bytes each way, without loss, copies or changes of
 /// order. No method blocks.
-pub trait OtherCarrier: Debug {
+pub trait OtherCarrier: Debug + Send {
     /// The other end.
     fn peer(&self) -> Address;
 

@@ -402,7 +402,8 @@ impl DeviceNode {
                         context.observe_stream(point, false, &bytes);
                     }
                 }
-                Output::Event(_) => {}
+                // Simulated links have one connection.
+                Output::Event(_) | Output::Further { .. } => {}
                 Output::Timeout(at) => {
                     // A free slot in the port lets the tunnel pass another TLP.
                     if !self.send_below(env.link, context) {

@@ -1,5 +1,6 @@
 //! A test double of the surroundings of a device node: scripted paths, clock and peers.
 
+mod connections;
 mod hosts;
 mod pending_connections;
 mod random;
@@ -79,6 +80,7 @@ struct Shell {
     peers: BTreeMap<PathId, Peer>,
     events: Vec<Event>,
     linked: Vec<PathId>,
+    further: Vec<(PathId, u16, Bytes)>,
 }
 
 impl Shell {
@@ -88,8 +90,9 @@ impl Shell {
 
     fn with(settings: Settings, change: impl FnOnce(DeviceNode<Stub>) -> DeviceNode<Stub>) -> Self {
         let node = change(DeviceNode::new(settings, Stub::default()));
-        let (events, linked) = (Vec::new(), Vec::new());
-        Self { node, now: Instant::ZERO, timer: None, peers: BTreeMap::new(), events, linked }
+        let (events, linked, further) = (Vec::new(), Vec::new(), Vec::new());
+        let (now, timer, peers) = (Instant::ZERO, None, BTreeMap::new());
+        Self { node, now, timer, peers, events, linked, further }
     }
 
     /// A peer connects; its bytes pass with the next `settle`.
@@ -208,6 +211,9 @@ impl Shell {
                 Output::Linked { path, .. } => {
                     assert_eq!(self.node.link(), Some(path));
                     self.linked.push(path);
+                }
+                Output::Further { path, number, greeting } => {
+                    self.further.push((path, number, greeting));
                 }
                 Output::Event(event) => self.events.push(event),
                 Output::Timeout(at) => {

@@ -273,7 +273,9 @@ impl Fabric {
                 device_node::Output::Event(Event::HostDown(_, cause)) => {
                     self.happened.push(Happened::DeviceDown(index, cause));
                 }
-                device_node::Output::Linked { .. } | device_node::Output::Event(_) => {}
+                device_node::Output::Linked { .. }
+                | device_node::Output::Further { .. }
+                | device_node::Output::Event(_) => {}
             }
             moved = true;
         }

@@ -304,6 +304,7 @@ fn false_claims_cost_only_their_connection() {
             push: 0,
             session,
             paths: None,
+            connection: None,
             lease_ms: 0,
             credits: settings.window,
         }))

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::files::SystemFile;
-use crate::media::RamMedia;
+use crate::media::{RamMedia, SharedRam};
 use proptest::prelude::*;
 use rustix::event::PollFd;
 use std::fs::{OpenOptions, Permissions};
@@ -149,10 +149,11 @@ proptest! {
         steps in prop::collection::vec((0u8..3, 0u64..MIB / 512, 1u64..64), 1..40),
     ) {
         let ways = [Aio::Threads, Aio::IoUring, Aio::IoUringDirect].map(Some);
-        for aio in ways.into_iter().chain([None]) {
+        for (aio, shared) in ways.map(|way| (way, false)).into_iter().chain([(None, false), (None, true)]) {
             let scratch = Scratch::new();
             let mut media: Box<dyn Media> = match aio {
                 Some(aio) => Box::new(scratch.open(FileOptions { aio, ..NEW }, "A")),
+                None if shared => Box::new(SharedRam::new(MIB)),
                 None => Box::new(RamMedia::new(MIB)),
             };
             let media = &mut *media;

@@ -81,7 +81,9 @@ impl File {
 pub fn hello(role: Role, instance: u64) -> Vec<u8> {
     let credits = [Grant { headers: 64, data: 1024 }; 3];
     let version = wire::frame::VERSION;
-    let (max_payload, group, push, session, paths, lease_ms) = (256, 0, 0, None, None, 0);
+    let (max_payload, group, push) = (256, 0, 0);
+    let (session, paths, connection) = (None, None, None);
+    let lease_ms = 0;
     let hello = Hello {
         version,
         role,
@@ -91,6 +93,7 @@ pub fn hello(role: Role, instance: u64) -> Vec<u8> {
         push,
         session,
         paths,
+        connection,
         lease_ms,
         credits,
     };

@@ -1,5 +1,7 @@
 //! `farlane device`: serves a drive.
 
+mod parts;
+
 use super::{Failure, Outcome};
 use crate::fault_args::DriveFaultArgs;
 use crate::key_args::follow;
@@ -13,14 +15,16 @@ use clap::{ArgGroup, value_parser};
 use live::attached::{QUEUES, drive_settings};
 use live::device::{DeviceEvent, serve};
 use live::net::{Address, ReservedAddress};
-use live::{Clock, DeviceNode, NvmeDrive};
+use live::{Clock, Control, DeviceNode, NvmeDrive, Stop};
 use nvme::{MAX_QUEUES, NamespaceAccess};
+use parts::FurtherThreads;
 use std::io;
 use std::path::PathBuf;
+use std::thread;
 use switch::push_store::CAPACITY;
 use switch::tunnel::{LEASE, Settings};
 use wire::Duration;
-use wire::frame::{MoveStatus, Moved, Role};
+use wire::frame::{LinkConnection, MoveStatus, Moved, Role};
 use wire::trace::NodeRole;
 
 /// Serve an NVMe drive to hosts, one for each of its controllers
@@ -68,6 +72,10 @@ pub struct Args {
     /// one file descriptor of the host node
     #[arg(long, value_name = "COUNT", default_value_t = QUEUES, value_parser = value_parser!(u16).range(1..=i64::from(MAX_QUEUES)))]
     queues: u16,
+    /// I/O queue pairs per connection of a link; each connection has a thread of its own on both nodes.
+    /// By default a link has one connection
+    #[arg(long, value_name = "COUNT", value_parser = value_parser!(u16).range(1..=i64::from(MAX_QUEUES)), conflicts_with_all = ["drive", "doorbell_buffer", "gate", "faults", "trace"])]
+    queues_per_link: Option<u16>,
     /// Support Doorbell Buffer Config. The guest exits less often, but the drive reads the new
     /// doorbell value over the link before it fetches commands
     #[arg(long)]
@@ -124,7 +132,10 @@ pub fn run(args: &Args) -> Outcome {
             addresses.len()
         ));
     }
-    let options = args.node.settings_for(addresses.iter().flatten())?;
+    let connections = parts::connections(args);
+    let mut options = args.node.settings_for(addresses.iter().flatten())?;
+    let shares = connections.map_or(addresses.len() as u64, |link| link.number.into());
+    options.rate_limit = options.rate_limit.map(|rate| rate.shared_by(shares));
     let stop = stop_on_signals()?;
     let mps = usize::from(options.max_payload);
     let settings = nvme::Settings {
@@ -144,6 +155,7 @@ pub fn run(args: &Args) -> Outcome {
     let _watch = follow(options.credentials.as_ref(), &stop);
     let serial = args.serial.as_deref();
     let controllers = addresses.len() as u16;
+    let mut further = Vec::new();
     let (drive, sessions) = match &args.drive {
         Some(folder) => {
             let opened = NvmeDrive::open(folder, settings, controllers, |text| warning(text))?;
@@ -151,22 +163,31 @@ pub fn run(args: &Args) -> Outcome {
         }
         None => {
             let place = addresses[0][0].to_string();
-            (NvmeDrive::over(&namespaces, serial, &place, settings, controllers)?, Vec::new())
+            let drive = match connections {
+                None => NvmeDrive::over(&namespaces, serial, &place, settings, controllers)?,
+                Some(LinkConnection { queue_pairs, .. }) => {
+                    let (drive, parts) =
+                        NvmeDrive::divided(&namespaces, serial, &place, settings, queue_pairs)?;
+                    further = parts;
+                    drive
+                }
+            };
+            (drive, Vec::new())
         }
     };
+    options.connection = connections;
     let lease = if several { LEASE } else { Duration::ZERO };
     let tunnel = Settings { push: CAPACITY, lease, ..options.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let [of_drive, of_node] = args.faults.split();
     let drive = drive.traced(tracer.clone()).with_faults(of_drive).with_access(&args.access);
-    let limit = options.limit().map(|rate| rate.shared_by(addresses.len() as u64));
     let mut sessions = sessions.into_iter();
     let start = |(drive, reserved): (NvmeDrive, Vec<ReservedAddress>)| {
         let (listener, further) = listeners(reserved)?;
         let node = DeviceNode::new(clock, options.poller()?, listener, tunnel, drive)?;
         let node = further.into_iter().try_fold(node, DeviceNode::listening_with)?;
-        let node = node.with(|node| node.in_group(args.group).with_rate_limit(limit));
+        let node = node.with(|node| node.in_group(args.group).with_rate_limit(options.limit()));
         let node = node.with_faults(of_node.clone());
         let Some((session, goes_on)) = sessions.next() else { return Ok(node) };
         if goes_on.is_some() {
@@ -179,10 +200,6 @@ pub fn run(args: &Args) -> Outcome {
     for (number, node) in nodes.iter().enumerate() {
         eprintln!("{}listening on {}", controller(several, number), node.addresses()?);
     }
-    let control = || {
-        args.trace.switch(&tracer, &stop);
-        stop.request()
-    };
     let print = |number, event| {
         let name = controller(several, number);
         match event {
@@ -193,11 +210,32 @@ pub fn run(args: &Args) -> Outcome {
             event => eprintln!("{name}{}", line(&event)),
         }
     };
-    let ran = serve(&mut nodes, stop.fd(), control, print);
+    let stops = further.iter().map(|_| Stop::new()).collect::<io::Result<Vec<_>>>()?;
+    let mut ways = Vec::new();
+    if connections.is_some() {
+        let first = nodes.pop().expect("one controller");
+        let (first, others) = first.with_connections(further.len() as u16)?;
+        (nodes, ways) = (vec![first], others);
+    }
+    let ran = thread::scope(|scope| {
+        let further = further.into_iter().zip(ways).zip(&stops);
+        let further = further.map(|((part, way), stop)| (part, way, stop));
+        let threads = FurtherThreads::start(scope, further, (clock, &options, tunnel), &stop)?;
+        let control = || {
+            args.trace.switch(&tracer, &stop);
+            let request = stop.request();
+            if request == Control::Report {
+                threads.report();
+            }
+            request
+        };
+        let ran = serve(&mut nodes, stop.fd(), control, print);
+        ran.map_err(Failure::from).and(threads.stop())
+    });
     let traced = args.trace.close(&tracer);
     let reports = nodes.iter().map(|node| DeviceEvent::Report(node.report()));
     reports.enumerate().for_each(|(number, report)| print(number, report));
-    ran.map_err(Failure::from)?;
+    ran?;
     eprintln!("all data are on the media");
     traced
 }
