@@ -15,8 +15,7 @@ commands() { awk '{print $1 + $5}' "$(path "$1")/stat"; }
 both() {
     for id in 1 2; do until_true 10 is $id live; done
     for id in 1 2; do until_true 10 test -e "$(path $id)"; done
-    access 1
-    access 2
+    nvme list-subsys
     test "$(access 1)" = optimized
     test "$(access 2)" = non-optimized
 }
