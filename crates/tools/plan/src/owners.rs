@@ -169,10 +169,10 @@ impl<'a> Owners<'a> {
             };
             let Some(mut own) = mistakes.keep(own) else { continue };
             for drive in &mut own {
-                let copy = drives[*drive].clone();
-                if !shared.contains(&copy.name) {
+                if !shared.contains(&drives[*drive].name) {
                     continue;
                 }
+                let copy = drives[*drive].clone();
                 let (shared, own) = (Some(copy.name.clone()), format!("{}@{name}", copy.name));
                 *drive = drives.len();
                 drives.push(DrivePlan { name: own, shared, ..copy });

@@ -224,6 +224,7 @@ impl DriveState {
                 None => records.remove(&key),
             };
         }
+        self.stirred = true;
         let created = self.node.complete_store(now, Ok(()));
         if let (Some(id), Some(new)) = (created, commit.create) {
             let mut store = Store::new(self.config.incarnation);
