@@ -18,7 +18,7 @@ fn a_guest_survives_the_loss_of_either_path() {
     let host = HostNode::start(&folder, "host", &addresses, &[]);
     let guest = Guest::builder("multipath/guest").drive(&host, 0).drive(&host, 1);
     let mut guest = guest.start();
-    guest.run(&workload::multipath("both"));
+    println!("{}", guest.run(&workload::multipath("both")).text);
     guest.run(&workload::verifying_the_only());
     guest.run(&workload::multipath("only 1 2"));
     for (lost, how, kept) in [(0, Path::Silent, "only 2 1"), (1, Path::Reset, "only 1 2")] {
