@@ -3,6 +3,8 @@
 //! is surely not older. A host that gives a link up waits until the lease is over, so no request of
 //! the link has an effect after its retry over another link.
 
+use super::{Cause, Interruption, MAX_PATHS, Output, Tunnel};
+use wire::frame::Control;
 use wire::{Duration, Instant};
 
 /// The share of the lease after which a device asks again.
@@ -86,5 +88,56 @@ impl Given {
             self.asked.take_if(|_| now > asked);
         }
         self.until
+    }
+}
+
+impl Tunnel {
+    /// Takes the link down, and ends its session even if it survives connections.
+    /// Waits until the far side's lease is over.
+    pub fn take_down(&mut self, now: Instant, cause: Cause) {
+        self.end_session(now, cause);
+    }
+
+    /// Ends an interrupted session as soon as the far side's lease is over, however long it could
+    /// survive.
+    pub fn give_up(&mut self, now: Instant) {
+        if let Some(interruption) = &mut self.interrupted {
+            interruption.until = now.min(interruption.until);
+        }
+    }
+
+    /// Takes the link down when the far side carries nothing out any more.
+    pub(super) fn end_session(&mut self, now: Instant, cause: Cause) {
+        let ended = matches!(cause, Cause::Goodbye | Cause::SessionGone);
+        if !self.is_up() || ended || self.given.until(now) <= now {
+            return self.close(cause);
+        }
+        for path in 0..MAX_PATHS {
+            if self.paths[path].abandon() {
+                self.outputs.push_back(Output::PathLost(path, cause.clone()));
+            }
+        }
+        self.session.interrupt();
+        self.interrupted = Some(Interruption { cause, until: now, over: true });
+    }
+
+    /// Whether the session ends when the far side's lease does.
+    pub fn is_over(&self) -> bool {
+        self.interrupted.as_ref().is_some_and(|interruption| interruption.over)
+    }
+
+    /// Until when this end, a device with a lease, may carry out what it has received; `None`
+    /// without a lease.
+    pub fn lease(&self) -> Option<Instant> {
+        let until = if self.is_up() { self.held.until } else { Instant::ZERO };
+        Some(until).filter(|_| self.settings.lease > Duration::ZERO)
+    }
+
+    /// Asks the host again, when a lease of this end needs it.
+    pub(super) fn ask_for_lease(&mut self, now: Instant) {
+        if self.settings.lease > Duration::ZERO && now >= self.held.due {
+            let path = &mut self.paths[self.session.active];
+            path.queue_control(Control::Echo(self.held.ask(now)));
+        }
     }
 }

@@ -199,35 +199,6 @@ impl Tunnel {
         self.outputs.push_back(Output::FailedOver(path));
     }
 
-    /// Takes the link down, and ends its session even if it survives connections.
-    /// Waits until the far side's lease is over.
-    pub fn take_down(&mut self, now: Instant, cause: Cause) {
-        self.end_session(now, cause);
-    }
-
-    /// Ends an interrupted session as soon as the far side's lease is over, however long it could
-    /// survive.
-    pub fn give_up(&mut self, now: Instant) {
-        if let Some(interruption) = &mut self.interrupted {
-            interruption.until = now.min(interruption.until);
-        }
-    }
-
-    /// Takes the link down when the far side carries nothing out any more.
-    fn end_session(&mut self, now: Instant, cause: Cause) {
-        let ended = matches!(cause, Cause::Goodbye | Cause::SessionGone);
-        if !self.is_up() || ended || self.given.until(now) <= now {
-            return self.close(cause);
-        }
-        for path in 0..MAX_PATHS {
-            if self.paths[path].abandon() {
-                self.outputs.push_back(Output::PathLost(path, cause.clone()));
-            }
-        }
-        self.session.interrupt();
-        self.interrupted = Some(Interruption { cause, until: now, over: true });
-    }
-
     /// Ends the session. Returns the number of posted TLPs that were still queued.
     fn end(&mut self) -> u64 {
         let posted = self.session.end(&mut self.account);
@@ -402,10 +373,7 @@ impl Tunnel {
             return;
         }
         self.check_active(now);
-        if self.settings.lease > Duration::ZERO && now >= self.held.due {
-            let path = &mut self.paths[self.session.active];
-            path.queue_control(Control::Echo(self.held.ask(now)));
-        }
+        self.ask_for_lease(now);
         for path in 0..MAX_PATHS {
             if now >= self.paths[path].keepalive_at() && self.has_no_control(path) {
                 self.paths[path].queue_control(Control::Acknowledge);
@@ -474,18 +442,6 @@ impl Tunnel {
     /// Whether the session waits for another connection.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.is_some()
-    }
-
-    /// Whether the session ends when the far side's lease does.
-    pub fn is_over(&self) -> bool {
-        self.interrupted.as_ref().is_some_and(|interruption| interruption.over)
-    }
-
-    /// Until when this end, a device with a lease, may carry out what it has received; `None`
-    /// without a lease.
-    pub fn lease(&self) -> Option<Instant> {
-        let until = if self.is_up() { self.held.until } else { Instant::ZERO };
-        Some(until).filter(|_| self.settings.lease > Duration::ZERO)
     }
 
     /// The name of the session, if it survives its connections.
