@@ -10,18 +10,68 @@ use wire::Arena;
 
 /// Bytes of a word, which is read and written at once.
 const WORD: usize = 8;
-/// Words of a unit: 64 KiB. A unit that was never written uses no memory.
-const UNIT: usize = 8192;
+/// Words of a page: 4 KiB.
+const PAGE: usize = 512;
+/// Pages of a unit: 64 KiB. A unit that was never written uses no memory.
+const UNIT: usize = 16;
 /// Size in bytes of a memory block for reads.
 const READS: usize = 256 << 10;
 
-/// Words of a namespace, which commands of several threads may access at the same time.
-type Unit = Box<[AtomicU64]>;
+/// A page. A read or write of a part of a page is atomic, so each block is written completely or not
+/// at all (AWUN, NVMe 1.4, section 6.4). Pages share no cache line.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Page {
+    /// Odd while a thread writes; grows with each write.
+    version: AtomicU64,
+    words: [AtomicU64; PAGE],
+}
+
+impl Page {
+    fn zeroed() -> Self {
+        Self { version: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; PAGE] }
+    }
+
+    /// Reads words from `from` on.
+    fn read(&self, from: usize, out: &mut [[u8; WORD]]) {
+        loop {
+            let before = self.version.load(Ordering::Acquire);
+            if before.is_multiple_of(2) {
+                for (place, word) in out.iter_mut().zip(&self.words[from..]) {
+                    *place = word.load(Ordering::Relaxed).to_ne_bytes();
+                }
+                fence(Ordering::Acquire);
+                if self.version.load(Ordering::Relaxed) == before {
+                    return;
+                }
+            }
+            // Only commands for the same page at the same time get here.
+            std::thread::yield_now();
+        }
+    }
+
+    /// Writes words from `from` on.
+    fn write(&self, from: usize, values: impl Iterator<Item = u64>) {
+        let free = |version: u64| version.is_multiple_of(2).then_some(version + 1);
+        let before = loop {
+            match self.version.fetch_update(Ordering::Acquire, Ordering::Relaxed, free) {
+                Ok(before) => break before,
+                Err(_) => std::thread::yield_now(),
+            }
+        };
+        fence(Ordering::Release);
+        for (value, word) in values.zip(&self.words[from..]) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.version.store(before + 2, Ordering::Release);
+    }
+}
+
+type Unit = Box<[Page]>;
 
 /// A RAM drive that threads share: each thread has a clone. Threads share the contents and nothing
-/// that an access changes, except units at their first write. If commands of two threads access the
-/// same block at the same time, the block may have words of both, as NVMe permits without atomicity
-/// of such commands (AWUN, NVMe 1.4, section 6.4).
+/// that an access changes, except units at their first write, and pages that they access at the same
+/// time.
 #[derive(Debug)]
 pub struct SharedRam {
     units: Arc<[OnceLock<Unit>]>,
@@ -40,7 +90,7 @@ impl Clone for SharedRam {
 impl SharedRam {
     /// A RAM drive with `size` bytes of zeroes.
     pub fn new(size: u64) -> Self {
-        let units = size.div_ceil((WORD * UNIT) as u64);
+        let units = size.div_ceil((WORD * PAGE * UNIT) as u64);
         Self {
             units: (0..units).map(|_| OnceLock::new()).collect(),
             size,
@@ -55,55 +105,53 @@ impl SharedRam {
         whole && offset.checked_add(length).is_some_and(|end| end <= self.size)
     }
 
+    /// The page of this number, unless its unit was never written.
+    fn page(&self, page: usize) -> Option<&Page> {
+        Some(&self.units[page / UNIT].get()?[page % UNIT])
+    }
+
     fn read(&mut self, offset: u64, length: usize) -> Bytes {
         let mut out = self.arena.buffer(length);
         out.resize(length, 0);
-        fence(Ordering::Acquire);
-        let mut rest = &mut *out;
-        for (unit, from, words) in pieces(offset, length) {
-            let (place, after) = rest.split_at_mut(words * WORD);
-            rest = after;
-            let Some(unit) = self.units[unit].get() else { continue };
-            let words = unit[from..from + words].iter();
-            for (place, word) in place.as_chunks_mut::<WORD>().0.iter_mut().zip(words) {
-                *place = word.load(Ordering::Relaxed).to_ne_bytes();
+        let mut rest = out.as_chunks_mut::<WORD>().0;
+        for (page, from, words) in pieces(offset, length) {
+            let place = rest.split_off_mut(..words).expect("pieces of the range");
+            if let Some(page) = self.page(page) {
+                page.read(from, place);
             }
         }
         out.freeze()
     }
 
-    fn write(&self, offset: u64, mut data: &[u8]) {
-        for (unit, from, words) in pieces(offset, data.len()) {
-            let piece = data.split_off(..words * WORD).expect("pieces of the data");
-            let unit = self.units[unit].get_or_init(new_unit);
-            let words = unit[from..from + words].iter();
-            for (value, word) in piece.as_chunks::<WORD>().0.iter().zip(words) {
-                word.store(u64::from_ne_bytes(*value), Ordering::Relaxed);
-            }
+    fn write(&self, offset: u64, data: &[u8]) {
+        let mut rest = data.as_chunks::<WORD>().0;
+        for (page, from, words) in pieces(offset, data.len()) {
+            let values = rest.split_off(..words).expect("pieces of the data");
+            let unit = self.units[page / UNIT].get_or_init(new_unit);
+            unit[page % UNIT].write(from, values.iter().map(|value| u64::from_ne_bytes(*value)));
         }
-        fence(Ordering::Release);
     }
 
     fn zero(&self, offset: u64, length: u64) {
-        for (unit, from, words) in pieces(offset, length as usize) {
-            let Some(unit) = self.units[unit].get() else { continue };
-            unit[from..from + words].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        for (page, from, words) in pieces(offset, length as usize) {
+            if let Some(page) = self.page(page) {
+                page.write(from, std::iter::repeat_n(0, words));
+            }
         }
-        fence(Ordering::Release);
     }
 }
 
 fn new_unit() -> Unit {
-    std::iter::repeat_with(|| AtomicU64::new(0)).take(UNIT).collect()
+    std::iter::repeat_with(Page::zeroed).take(UNIT).collect()
 }
 
-/// The parts of a range by unit: number of the unit, first word in the unit, number of words.
+/// The parts of a range by page: number of the page, first word in the page, number of words.
 fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     let (mut at, mut left) = (offset as usize / WORD, length / WORD);
     std::iter::from_fn(move || {
-        let from = at % UNIT;
-        let words = left.min(UNIT - from);
-        let piece = (at / UNIT, from, words);
+        let from = at % PAGE;
+        let words = left.min(PAGE - from);
+        let piece = (at / PAGE, from, words);
         at += words;
         left -= words;
         (words > 0).then_some(piece)
@@ -138,5 +186,34 @@ impl Media for SharedRam {
     /// A new number at each start, because RAM loses the contents.
     fn incarnation(&self) -> u64 {
         self.incarnation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    /// Two threads write the same block, and a third one reads it.
+    #[test]
+    fn a_block_has_the_bytes_of_one_write() {
+        const BLOCK: usize = 4096;
+        let ram = SharedRam::new(1 << 20);
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writers = [1u8, 2].map(|byte| {
+                let ram = ram.clone();
+                scope.spawn(move || (0..20_000).for_each(|_| ram.write(0x3000, &[byte; BLOCK])))
+            });
+            let (mut reader, ended) = (ram.clone(), &ended);
+            scope.spawn(move || {
+                while !ended.load(Ordering::Relaxed) {
+                    let block = reader.read(0x3000, BLOCK);
+                    assert!(block.iter().all(|byte| *byte == block[0]), "bytes of two writes");
+                }
+            });
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            ended.store(true, Ordering::Relaxed);
+        });
     }
 }
