@@ -2,7 +2,7 @@
 
 use crate::cli::keys::Keys;
 use crate::cli::survival::{cuts, undisturbed};
-use crate::support::cutter::Cutter;
+use crate::support::cutter::{Cutter, Path};
 use crate::support::program::{
     device, document, fails, farlane, is_refused, is_wrong_usage, scratch, text,
 };
@@ -102,6 +102,33 @@ fn cuts_of_all_connections_cost_no_transfer() {
         let own = resumed.filter(|line| line.starts_with(&format!("connection {number}: ")));
         assert!(own.count() >= 5, "{log}");
     }
+}
+
+/// Each connection has two paths, each of which is lost once.
+#[test]
+fn another_path_takes_over_on_every_connection() {
+    let (node, address) = device("ram=16M", &DEVICE);
+    let cutters = [0, 1].map(|_| Cutter::start(address.parse().expect("an address")));
+    let [a, b] = cutters.each_ref().map(Cutter::address);
+    let both = format!("{a},{b}");
+    let work = ["--rw", "randrw", "--verify", "--destructive", "--yes", "--queues-per-link", "2"];
+    let time = ["--runtime", "6", "--time_based"];
+    let arguments = load(&both, &[&work[..], &time].concat());
+    let folder = scratch("connections-paths");
+    let mut load = Process::start(&mut farlane(&arguments), "load", &folder);
+    let logged = |part: &str, count: usize| {
+        wait_until(part, || node.stderr.text().matches(part).count() >= count);
+    };
+    logged("further path up", 3);
+    for (lost, how) in [Path::Silent, Path::Reset].into_iter().enumerate() {
+        cutters[lost].set(how);
+        logged("path lost", 3 * (lost + 1));
+        cutters[1 - lost].carries(1 << 16);
+        cutters[lost].set(Path::Open);
+        logged("further path up", 3 * (lost + 2));
+    }
+    undisturbed(&mut load);
+    assert!(!node.stderr.text().contains("interrupted"), "{}", node.stderr.text());
 }
 
 /// A relay to `target`, and the clients that connect to it.
