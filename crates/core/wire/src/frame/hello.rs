@@ -167,26 +167,24 @@ impl Hello {
                 Ok(Self { group, ..Self::fixed(version, payload)? })
             }
             VERSION | 1 => Err(unfit),
-            _ => {
-                let role = Role::Probe;
-                let (max_payload, credits) = (128, [Grant::default(); 3]);
-                let (group, instance, push) = (0, 0, 0);
-                let (session, paths, connection) = (None, None, None);
-                let lease_ms = 0;
-                Ok(Self {
-                    version,
-                    role,
-                    max_payload,
-                    group,
-                    instance,
-                    push,
-                    session,
-                    paths,
-                    connection,
-                    lease_ms,
-                    credits,
-                })
-            }
+            _ => Ok(Self::bare(version)),
+        }
+    }
+
+    /// A greeting without entries, whose other fields are placeholders.
+    fn bare(version: u16) -> Self {
+        Self {
+            version,
+            role: Role::Probe,
+            max_payload: 128,
+            group: 0,
+            instance: 0,
+            push: 0,
+            session: None,
+            paths: None,
+            connection: None,
+            lease_ms: 0,
+            credits: [Grant::default(); 3],
         }
     }
 
@@ -202,21 +200,7 @@ impl Hello {
         rest.advance(2);
         let instance = rest.get_u64();
         let credits = get_grants(&mut rest);
-        let (group, push, session, paths, connection) = (0, 0, None, None, None);
-        let lease_ms = 0;
-        Ok(Self {
-            version,
-            role,
-            max_payload,
-            group,
-            instance,
-            push,
-            session,
-            paths,
-            connection,
-            lease_ms,
-            credits,
-        })
+        Ok(Self { role, max_payload, instance, credits, ..Self::bare(version) })
     }
 
     fn with_entries(mut self, mut rest: &[u8]) -> Result<Self, Malformed> {

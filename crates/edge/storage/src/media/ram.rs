@@ -55,7 +55,7 @@ impl RamMedia {
             return self.page(page).map_or_else(zeroes, |page| page.slice(from..from + length));
         }
         let mut out = self.arena.buffer(length);
-        for (page, from, bytes) in pieces(offset, length) {
+        for (page, from, bytes) in pieces(offset as usize, length, PAGE) {
             match self.page(page) {
                 Some(page) => out.extend_from_slice(&page[from..from + bytes]),
                 None => out.resize(out.len() + bytes, 0),
@@ -66,7 +66,7 @@ impl RamMedia {
 
     /// Writes bytes. Data that earlier reads have returned do not change.
     fn write(&mut self, offset: u64, mut data: &[u8]) {
-        for (page, from, bytes) in pieces(offset, data.len()) {
+        for (page, from, bytes) in pieces(offset as usize, data.len(), PAGE) {
             let piece = data.split_off(..bytes).expect("pieces of the data");
             let unit = self.units[page / UNIT].get_or_insert_default();
             let place = &mut unit[page % UNIT];
@@ -89,7 +89,7 @@ impl RamMedia {
             if next - at == unit {
                 *place = None;
             } else if place.is_some() {
-                for (page, from, bytes) in pieces(at, (next - at) as usize) {
+                for (page, from, bytes) in pieces(at as usize, (next - at) as usize, PAGE) {
                     if bytes < PAGE && self.page(page).is_some() {
                         self.write((page * PAGE + from) as u64, &[0; PAGE][..bytes]);
                     } else if let Some(unit) = &mut self.units[page / UNIT]
@@ -104,16 +104,19 @@ impl RamMedia {
     }
 }
 
-/// The parts of a range by page: page number, offset in the page, and number of bytes.
-fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize)> {
-    let (mut at, mut left) = (offset as usize, length);
+/// The parts of a range by pages of `page` units: page number, offset in the page, and length.
+pub(super) fn pieces(
+    mut at: usize,
+    mut left: usize,
+    page: usize,
+) -> impl Iterator<Item = (usize, usize, usize)> {
     std::iter::from_fn(move || {
-        let from = at % PAGE;
-        let bytes = left.min(PAGE - from);
-        let piece = (at / PAGE, from, bytes);
-        at += bytes;
-        left -= bytes;
-        (bytes > 0).then_some(piece)
+        let from = at % page;
+        let length = left.min(page - from);
+        let piece = (at / page, from, length);
+        at += length;
+        left -= length;
+        (length > 0).then_some(piece)
     })
 }
 

@@ -1,5 +1,6 @@
 //! A namespace in memory that several threads serve.
 
+use super::ram::pieces;
 use super::{Media, done};
 use crate::record::new_incarnation;
 use bytes::Bytes;
@@ -114,7 +115,7 @@ impl SharedRam {
         let mut out = self.arena.buffer(length);
         out.resize(length, 0);
         let mut rest = out.as_chunks_mut::<WORD>().0;
-        for (page, from, words) in pieces(offset, length) {
+        for (page, from, words) in words(offset, length) {
             let place = rest.split_off_mut(..words).expect("pieces of the range");
             if let Some(page) = self.page(page) {
                 page.read(from, place);
@@ -125,7 +126,7 @@ impl SharedRam {
 
     fn write(&self, offset: u64, data: &[u8]) {
         let mut rest = data.as_chunks::<WORD>().0;
-        for (page, from, words) in pieces(offset, data.len()) {
+        for (page, from, words) in words(offset, data.len()) {
             let values = rest.split_off(..words).expect("pieces of the data");
             let unit = self.units[page / UNIT].get_or_init(new_unit);
             unit[page % UNIT].write(from, values.iter().map(|value| u64::from_ne_bytes(*value)));
@@ -133,7 +134,7 @@ impl SharedRam {
     }
 
     fn zero(&self, offset: u64, length: u64) {
-        for (page, from, words) in pieces(offset, length as usize) {
+        for (page, from, words) in words(offset, length as usize) {
             if let Some(page) = self.page(page) {
                 page.write(from, std::iter::repeat_n(0, words));
             }
@@ -145,17 +146,9 @@ fn new_unit() -> Unit {
     std::iter::repeat_with(Page::zeroed).take(UNIT).collect()
 }
 
-/// The parts of a range by page: number of the page, first word in the page, number of words.
-fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize)> {
-    let (mut at, mut left) = (offset as usize / WORD, length / WORD);
-    std::iter::from_fn(move || {
-        let from = at % PAGE;
-        let words = left.min(PAGE - from);
-        let piece = (at / PAGE, from, words);
-        at += words;
-        left -= words;
-        (words > 0).then_some(piece)
-    })
+/// The parts of a range of bytes by page: page number, first word in the page, number of words.
+fn words(offset: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    pieces(offset as usize / WORD, length / WORD, PAGE)
 }
 
 impl Media for SharedRam {
