@@ -278,10 +278,10 @@ impl Line {
                 Some(("not-before", time)) => not_before = parse_time(time)?,
                 Some(("not-after", time)) => not_after = parse_time(time)?,
                 Some(("groups", list)) if rights.attach != Groups::None => {
-                    rights.attach = Groups::Listed(parse_list("group", list)?);
+                    rights.attach = Groups::Listed(parse_list("group", 0, list)?);
                 }
                 Some(("controllers", list)) if rights.attach != Groups::None => {
-                    rights.controllers = Some(parse_list("controller", list)?);
+                    rights.controllers = Some(parse_list("controller", 1, list)?);
                 }
                 Some((option @ ("groups" | "controllers"), _)) => {
                     return Err(format!("'{option}' applies only to the right use"));
@@ -375,10 +375,10 @@ fn roots(path: &Path) -> io::Result<RootCertStore> {
     }
 }
 
-fn parse_list(what: &str, text: &str) -> Result<Vec<u16>, String> {
+fn parse_list(what: &str, least: u16, text: &str) -> Result<Vec<u16>, String> {
     let number = |text: &str| {
-        let invalid = |_| format!("invalid {what} '{text}': expected 0 to 65535");
-        text.parse().map_err(invalid)
+        let number = text.parse().ok().filter(|number| *number >= least);
+        number.ok_or_else(|| format!("invalid {what} '{text}': expected {least} to 65535"))
     };
     text.split(',').map(number).collect()
 }
@@ -471,6 +471,7 @@ mod tests {
             (&format!("a/b {KEY} use"), "invalid name 'a/b'"),
             (&format!("a {KEY} probe groups=1"), "'groups' applies only"),
             (&format!("a {KEY} use groups=x"), "invalid group 'x'"),
+            (&format!("a {KEY} use controllers=0"), "invalid controller '0': expected 1 to 65535"),
             (&format!("a {KEY} use until=1"), "unknown option 'until=1'"),
             (&format!("a {KEY} use not-after=soon"), "invalid time 'soon'"),
             (&format!("a {KEY} use\nb {KEY} use"), "peers:2: an earlier line has the same key"),

@@ -50,6 +50,11 @@ pub fn thread_processor_time() -> Duration {
     Duration::from_nanos(ns(ClockId::CLOCK_THREAD_CPUTIME_ID))
 }
 
+/// Processor time of all threads of this process so far (CLOCK_PROCESS_CPUTIME_ID).
+pub fn process_processor_time() -> Duration {
+    Duration::from_nanos(ns(ClockId::CLOCK_PROCESS_CPUTIME_ID))
+}
+
 /// CLOCK_TAI, in ns since 1970.
 pub fn now() -> u64 {
     WallClock::Tai.now()

@@ -43,7 +43,7 @@ fn verified(
 }
 
 /// Cuts a path with traffic again and again.
-pub fn cuts(cutter: &Cutter) {
+fn cuts(cutter: &Cutter) {
     cutter.carries(1 << 20);
     for (path, ms) in CUTS {
         cutter.cut(path, Duration::from_millis(ms));

@@ -1,6 +1,7 @@
 //! CPU time, of this thread and of the process.
 
-use rustix::time::{ClockId, clock_gettime};
+use linux::time::{process_processor_time, thread_processor_time};
+use std::time::Duration;
 
 /// CPU time in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -14,11 +15,8 @@ pub struct CpuTime {
 impl CpuTime {
     /// Returns the CPU time until now.
     pub fn now() -> Self {
-        let ns = |id| {
-            let time = clock_gettime(id);
-            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-        };
-        Self { host: ns(ClockId::ThreadCPUTime), all: ns(ClockId::ProcessCPUTime) }
+        let ns = |time: Duration| time.as_nanos() as u64;
+        Self { host: ns(thread_processor_time()), all: ns(process_processor_time()) }
     }
 
     /// Returns the CPU time since `earlier`: of the host node, and of all other threads, of which

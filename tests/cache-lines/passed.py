@@ -1,0 +1,33 @@
+"""Counts the cache lines of 64 bytes that threads pass to each other, in a trace of lackey
+(`--trace-mem=yes --trace-sched=yes`): accesses to a line that another thread wrote last, and
+writes to a line that another thread has read since."""
+
+import re
+import sys
+
+turn = re.compile(r"SCHED\[(\d+)\]:  acquired lock")
+thread = 0
+writers: dict[int, int] = {}
+readers: dict[int, set[int]] = {}
+passed = 0
+with open(sys.argv[1], encoding="ascii", errors="replace") as trace:
+    for text in trace:
+        kind = text[:2]
+        if kind in (" L", " S", " M"):
+            address, size = text[3:].split(",")
+            first, last = int(address, 16), int(address, 16) + int(size) - 1
+            for line in range(first >> 6, (last >> 6) + 1):
+                others = readers.get(line, set()) | {writers.get(line, thread)}
+                foreign = others - {thread}
+                if kind == " L":
+                    if writers.get(line, thread) != thread:
+                        passed += 1
+                        readers[line] = {writers.pop(line)}
+                    readers.setdefault(line, set()).add(thread)
+                else:
+                    passed += bool(foreign)
+                    readers.pop(line, None)
+                    writers[line] = thread
+        elif match := turn.search(text):
+            thread = int(match[1])
+print(passed)
