@@ -8,6 +8,7 @@
 //! - `link_end`: a link end without a device, for `ping` and `move`
 //! - `output`: standard output and standard error, which may be closed or full
 //! - `progress`: the progress on one line of a terminal
+//! - `service`: messages to the service manager
 //! - `signals`: signals that end a node, print its counters or stop its trace
 
 // The first module: the macros are in scope below.
@@ -25,6 +26,7 @@ mod plan_args;
 mod progress;
 mod push_args;
 mod sandbox_args;
+mod service;
 mod signals;
 mod trace_args;
 

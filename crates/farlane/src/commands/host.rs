@@ -8,6 +8,7 @@ use crate::node::{
 use crate::output::{note, warning, wrong_usage};
 use crate::push_args::PushArgs;
 use crate::sandbox_args::{SandboxArgs, add_proc, needs_of, ports};
+use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use live::host::{HostEvent, HostNode, MachineSettings};
@@ -138,9 +139,10 @@ pub fn run(args: &Args) -> Outcome {
     }
     eprintln!("sandbox: {restrictions}");
     eprintln!("ready");
+    service::ready(&format!("offers endpoints: {}", node.sockets().len()));
     let control = || {
         args.trace.switch(&tracer, &stop);
-        stop.request()
+        service::request(&stop)
     };
     let ran = node.run(stop.fd(), control, print_event);
     let traced = args.trace.close(&tracer);

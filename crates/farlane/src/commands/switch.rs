@@ -6,6 +6,7 @@ use crate::fault_args::NodeFaultArgs;
 use crate::key_args::follow;
 use crate::node::{NodeArgs, check_links, instance, listeners, listening_on, print_report};
 use crate::sandbox_args::{SandboxArgs, needs_of, ports};
+use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use live::net::{Peer, ReservedAddress};
@@ -76,10 +77,12 @@ pub fn run(args: &Args) -> Outcome {
     let links = node.attached_mut().links_mut().identities();
     links.iter().for_each(|line| eprintln!("{line}"));
     eprintln!("sandbox: {restrictions}");
-    eprintln!("listening on {}", node.addresses()?);
+    let listening = format!("listening on {}", node.addresses()?);
+    eprintln!("{listening}");
+    service::ready(&listening);
     let control = || {
         args.trace.switch(&tracer, &stop);
-        stop.request()
+        service::request(&stop)
     };
     let ran = node.run(stop.fd(), control, print_event);
     let traced = args.trace.close(&tracer);

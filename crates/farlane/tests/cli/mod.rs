@@ -35,6 +35,7 @@ mod replay;
 mod reproduce;
 mod requirements;
 mod sandbox;
+mod service;
 mod sim;
 mod sim_tables;
 mod streams;

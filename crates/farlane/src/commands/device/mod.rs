@@ -9,6 +9,7 @@ use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listeners, listening_on, print_report};
 use crate::output::{warning, wrong_usage};
 use crate::sandbox_args::{SandboxArgs, add_backing, add_drive, needs_of};
+use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use clap::{ArgGroup, value_parser};
@@ -197,9 +198,13 @@ pub fn run(args: &Args) -> Outcome {
     };
     let mut nodes = drive.controllers().zip(reserved).map(start).collect::<io::Result<Vec<_>>>()?;
     eprintln!("sandbox: {restrictions}");
+    let mut listening = Vec::new();
     for (number, node) in nodes.iter().enumerate() {
-        eprintln!("{}listening on {}", controller(several, number), node.addresses()?);
+        let line = format!("{}listening on {}", controller(several, number), node.addresses()?);
+        eprintln!("{line}");
+        listening.push(line);
     }
+    service::ready(&listening.join("; "));
     let print = |number, event| {
         let name = controller(several, number);
         match event {
@@ -223,7 +228,7 @@ pub fn run(args: &Args) -> Outcome {
         let threads = FurtherThreads::start(scope, further, (clock, &options, tunnel), &stop)?;
         let control = || {
             args.trace.switch(&tracer, &stop);
-            let request = stop.request();
+            let request = service::request(&stop);
             if request == Control::Report {
                 threads.report();
             }
