@@ -21,16 +21,14 @@ with open(sys.argv[1], encoding="ascii", errors="replace") as trace:
             address, size = text[3:].split(",")
             first, last = int(address, 16), int(address, 16) + int(size) - 1
             for line in range(first >> 6, (last >> 6) + 1):
-                others = readers.get(line, set()) | {writers.get(line, thread)}
-                foreign = others - {thread}
                 if kind == " L":
                     if writers.get(line, thread) != thread:
                         passed += counts
                         readers[line] = {writers.pop(line)}
                     readers.setdefault(line, set()).add(thread)
                 else:
-                    passed += counts and bool(foreign)
-                    readers.pop(line, None)
+                    users = readers.pop(line, set()) | {writers.get(line, thread)}
+                    passed += counts and users != {thread}
                     writers[line] = thread
         elif match := turn.search(text):
             thread = int(match[1])

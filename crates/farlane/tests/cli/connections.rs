@@ -97,11 +97,13 @@ fn cuts_of_all_connections_cost_no_transfer() {
     let every = |event: &str, count: usize| {
         wait_until(event, || {
             let log = node.stderr.text();
-            let of = |number: u8| {
+            let own_count = |number: u8| {
                 let own = |line: &&str| line.starts_with(&format!("connection {number}: "));
                 log.lines().filter(own).filter(|line| line.contains(event)).count()
             };
-            log.matches(event).count() >= 3 * count && of(1) >= count && of(2) >= count
+            log.matches(event).count() >= 3 * count
+                && own_count(1) >= count
+                && own_count(2) >= count
         });
     };
     for (number, how) in [Path::Reset, Path::Silent].repeat(3).into_iter().enumerate() {
