@@ -6,6 +6,7 @@
 //! - `node`, `namespace`, `gate_args`, `key_args`, `push_args`, `sandbox_args`, `trace_args`: options
 //!   that several commands share
 //! - `link_end`: a link end without a device, for `ping` and `move`
+//! - `observe`: the state of a running node for `farlane status` and Prometheus
 //! - `output`: standard output and standard error, which may be closed or full
 //! - `progress`: the progress on one line of a terminal
 //! - `service`: messages to the service manager
@@ -22,6 +23,7 @@ mod key_args;
 mod link_end;
 mod namespace;
 mod node;
+mod observe;
 mod plan_args;
 mod progress;
 mod push_args;
@@ -34,7 +36,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
     Ended, bench, calibrate, campaign, compare, demo, device, drive, host, io, key, latency, live,
-    move_to, ping, reproduce, sim, switch, trace, tsn, work,
+    move_to, ping, reproduce, sim, status, switch, trace, tsn, work,
 };
 use std::process::ExitCode;
 
@@ -69,7 +71,9 @@ enum Command {
     Io(Box<io::Args>),
     Key(key::Args),
     Latency(latency::Args),
+    Status(status::Args),
     Switch(switch::Args),
+    Top(status::TopArgs),
     Move(move_to::Args),
     Ping(ping::Args),
     Sim(sim::Args),
@@ -119,6 +123,8 @@ fn program() -> ExitCode {
         Command::Io(args) => io::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Latency(args) => latency::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Top(args) => status::top(&args),
         Command::Switch(args) => switch::run(&args),
         Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),

@@ -35,6 +35,7 @@
 //! - `sgl`: scatter gather lists
 //! - `reservation`: the rules of reservations
 //! - `slots`: tables whose keys are never reused
+//! - [`times`]: how long commands take
 //! - [`initiator`]: a small host driver
 //!
 //! # Example
@@ -122,6 +123,7 @@ mod sgl;
 mod slots;
 pub mod state;
 mod subsystem;
+pub mod times;
 
 pub use config::{Config, MAX_ENTRIES, MAX_QUEUES, MODEL, NamespaceConfig, Settings};
 pub use controller::{Controller, NamespaceAccess, PartMessage, PartRequest};

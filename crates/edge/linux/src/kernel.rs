@@ -5,6 +5,7 @@ use rustix::fd::{AsFd, AsRawFd};
 use std::fs::File;
 use std::io;
 use std::ops::DerefMut;
+use std::time::Duration;
 
 /// The largest payload of a frame on `interface`, in bytes, in the network namespace of `socket`
 /// (`SIOCGIFMTU`, netdevice(7)). Error: as `ioctl(2)`.
@@ -21,6 +22,26 @@ pub(crate) fn mtu(socket: impl AsFd, interface: &str) -> io::Result<usize> {
     }
     // SAFETY: the kernel has written this field.
     Ok(unsafe { request.ifr_ifru.ifru_mtu } as usize)
+}
+
+/// The smoothed round trip of a TCP connection that the kernel measures (`TCP_INFO`, tcp(7)).
+///
+/// # Errors
+/// As `getsockopt(2)`.
+pub fn round_trip(socket: impl AsFd) -> io::Result<Duration> {
+    // SAFETY: the structure has only numbers, for which zeroes are valid.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    let socket = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel writes at most `length` bytes to `info`, which outlives the call.
+    let outcome = unsafe {
+        let info = (&raw mut info).cast();
+        libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, info, &raw mut length)
+    };
+    match outcome {
+        0 => Ok(Duration::from_micros(info.tcpi_rtt.into())),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The bytes of a file, shared with other processes and kept when this process is killed. The caller

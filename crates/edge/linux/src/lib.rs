@@ -23,7 +23,7 @@ pub mod proc_stat;
 pub mod time;
 
 pub use interface::{Interface, Mac};
-pub use kernel::map;
+pub use kernel::{map, round_trip};
 pub use marking::Marking;
 pub use namespace::{Namespace, SMALLEST_FRAME, WIRE};
 pub use packet::{DROPPED, ETHERNET, Filter, PacketSocket};

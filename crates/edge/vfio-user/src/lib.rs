@@ -6,7 +6,7 @@
 //! In the order of data flow:
 //!
 //! - `server`: [`Server`], the interface for an event loop
-//! - `listener`: the socket to which a VMM connects
+//! - `listener`: Unix sockets, such as the one to which a VMM connects
 //! - `connection`: converts bytes and descriptors to messages, and back
 //! - `session`: [`Session`], the state machine that answers messages
 //! - `action`: inputs and outputs of a session
@@ -112,7 +112,7 @@ pub use config::EndpointInfo;
 pub use connection::{Closed, Incoming, MAX_PAYLOAD, Outgoing};
 pub use dma::{Access, DMA_DEADLINE, DmaError, DmaId, MAX_DMA};
 pub use guest::ClientFile;
-pub use listener::BindError;
+pub use listener::{BindError, Listener};
 pub use pcie::Presence;
 pub use server::Server;
 pub use session::Session;

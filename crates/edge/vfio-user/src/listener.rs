@@ -39,9 +39,9 @@ pub enum BindError {
     Doorbells(Errno),
 }
 
-/// A listening socket. The file of the socket is removed on drop.
+/// A listening Unix socket. The file of the socket is removed on drop.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub struct Listener {
     /// The listening socket, readable when a client waits.
     pub socket: UnixListener,
     /// The path that clients connect to.
@@ -49,16 +49,23 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens on `directory/number/cntrl`. Creates missing directories, and removes a socket whose
-    /// server no longer runs. Error: see [`BindError`].
+    /// Listens on `directory/number/cntrl`; otherwise as [`at`](Self::at).
     pub(crate) fn bind(directory: &Path, number: usize) -> Result<Self, BindError> {
-        let folder = directory.join(number.to_string());
-        let path = folder.join("cntrl");
+        Self::at(directory.join(number.to_string()).join("cntrl"))
+    }
+
+    /// Listens without blocking on `path`. Creates missing folders, and removes a socket whose server
+    /// no longer runs.
+    ///
+    /// # Errors
+    /// See [`BindError`].
+    pub fn at(path: PathBuf) -> Result<Self, BindError> {
         let fail = |source| BindError::Io { path: path.clone(), source };
         if path.as_os_str().len() > MAX_PATH {
             return Err(BindError::TooLong(path));
         }
-        std::fs::create_dir_all(&folder).map_err(fail)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).map_err(fail)?;
         match std::fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(fail(error)),
@@ -76,6 +83,19 @@ impl Listener {
         let socket = UnixListener::bind(&path).map_err(fail)?;
         socket.set_nonblocking(true).map_err(fail)?;
         Ok(Self { socket, path })
+    }
+
+    /// The path of the socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Another descriptor of the socket.
+    ///
+    /// # Errors
+    /// As `dup(2)`.
+    pub fn try_clone(&self) -> io::Result<UnixListener> {
+        self.socket.try_clone()
     }
 
     /// Accepts a waiting client; `None` if the client has already disconnected or the process has

@@ -5,6 +5,7 @@ use crate::key_args::follow;
 use crate::node::{
     NodeArgs, check_links, instance, parse_mps, print_report, raise_descriptor_limit,
 };
+use crate::observe::ObserveArgs;
 use crate::output::{note, warning, wrong_usage};
 use crate::push_args::PushArgs;
 use crate::sandbox_args::{SandboxArgs, add_proc, needs_of, ports};
@@ -76,6 +77,8 @@ pub struct Args {
     #[command(flatten)]
     trace: TraceArgs,
     #[command(flatten)]
+    observe: ObserveArgs,
+    #[command(flatten)]
     sandbox: SandboxArgs,
 }
 
@@ -96,8 +99,10 @@ pub fn run(args: &Args) -> Outcome {
     needs.path(&args.vfio_user, Access::Sockets);
     // Where the kernel has no Linux AIO, the node looks at descriptors of clients there.
     add_proc(&mut needs);
+    let observed = args.observe.bind("host", &mut needs)?;
     // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
+    let serving = observed.start("host", &options)?;
     let _watch = follow(options.credentials.as_ref(), &stop);
     let mps = usize::from(options.max_payload);
     let clock = Clock::start();
@@ -140,11 +145,15 @@ pub fn run(args: &Args) -> Outcome {
     eprintln!("sandbox: {restrictions}");
     eprintln!("ready");
     service::ready(&format!("offers endpoints: {}", node.sockets().len()));
+    serving.board.serve(vec![stop.requester()?], 1);
     let control = || {
         args.trace.switch(&tracer, &stop);
         service::request(&stop)
     };
-    let ran = node.run(stop.fd(), control, print_event);
+    let ran = node.run(stop.fd(), control, |event| match event {
+        HostEvent::Status(status) => serving.board.show(0, *status),
+        event => print_event(event),
+    });
     let traced = args.trace.close(&tracer);
     print_report(&node.report());
     ran?;
@@ -218,8 +227,9 @@ fn line(event: &HostEvent) -> String {
         HostEvent::Endpoint(number, news) => format!("endpoint {number}: {news}"),
         HostEvent::Unusable(port, why) => format!("port {port}: {why}"),
         HostEvent::Suppressed(rest) => rest.line("such lines", &line(&rest.last)),
-        HostEvent::DuplicateSerial(..) | HostEvent::Offered(..) | HostEvent::Report(_) => {
-            String::new()
-        }
+        HostEvent::DuplicateSerial(..)
+        | HostEvent::Offered(..)
+        | HostEvent::Report(_)
+        | HostEvent::Status(_) => String::new(),
     }
 }

@@ -18,6 +18,7 @@ pub mod reproduce;
 #[cfg(test)]
 mod schemas;
 pub mod sim;
+pub mod status;
 pub mod switch;
 pub mod trace;
 pub mod tsn;

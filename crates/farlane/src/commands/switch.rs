@@ -5,10 +5,12 @@ use crate::commands::device::print_event;
 use crate::fault_args::NodeFaultArgs;
 use crate::key_args::follow;
 use crate::node::{NodeArgs, check_links, instance, listeners, listening_on, print_report};
+use crate::observe::ObserveArgs;
 use crate::sandbox_args::{SandboxArgs, needs_of, ports};
 use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
+use live::device::DeviceEvent;
 use live::net::{Peer, ReservedAddress};
 use live::{Clock, DeviceNode, wait_for_links};
 use wire::frame::Role;
@@ -45,6 +47,8 @@ pub struct Args {
     #[command(flatten)]
     trace: TraceArgs,
     #[command(flatten)]
+    observe: ObserveArgs,
+    #[command(flatten)]
     sandbox: SandboxArgs,
 }
 
@@ -60,8 +64,10 @@ pub fn run(args: &Args) -> Outcome {
     let reserved = own.iter().map(reserve).collect::<Result<_, _>>()?;
     let mut needs = needs_of(&options, &args.trace, addresses());
     needs.connect = ports(&peers);
+    let observed = args.observe.bind("switch", &mut needs)?;
     // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
+    let serving = observed.start("switch", &options)?;
     let _watch = follow(options.credentials.as_ref(), &stop);
     let (listener, further) = listeners(reserved)?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
@@ -80,11 +86,15 @@ pub fn run(args: &Args) -> Outcome {
     let listening = format!("listening on {}", node.addresses()?);
     eprintln!("{listening}");
     service::ready(&listening);
+    serving.board.serve(vec![stop.requester()?], 1);
     let control = || {
         args.trace.switch(&tracer, &stop);
         service::request(&stop)
     };
-    let ran = node.run(stop.fd(), control, print_event);
+    let ran = node.run(stop.fd(), control, |event| match event {
+        DeviceEvent::Status(status) => serving.board.show(0, *status),
+        event => print_event(event),
+    });
     let traced = args.trace.close(&tracer);
     print_report(&node.report());
     ran?;

@@ -15,6 +15,7 @@
 //! - [`limiter`]: limits reports of events that peers cause
 //! - `node_settings`: the settings that all nodes share
 //! - `link_wait`: waits until links are up
+//! - [`status`]: the state of a node at one moment
 //! - `stop`: requests to a running node
 //! - `receive`: reads into uninitialised memory, and the unsafe code of this crate
 
@@ -33,6 +34,7 @@ mod node_settings;
 pub mod poller;
 #[allow(unsafe_code)]
 mod receive;
+pub mod status;
 mod stop;
 pub mod trace;
 pub mod vfio_client;
@@ -46,7 +48,7 @@ pub(crate) use linux::about;
 pub use linux::random_number;
 pub use node_settings::{Narrowed, NodeSettings};
 pub use poller::{Poller, Waiting};
-pub use stop::Stop;
+pub use stop::{Requester, Stop};
 pub use trace::Tracer;
 
 /// A request of the owner of a running node.
@@ -56,6 +58,8 @@ pub enum Control {
     Serve,
     /// Continue, and report the counters.
     Report,
+    /// Continue, and report the state.
+    Status,
     /// Stop in order: finish commands, make data durable.
     Stop,
 }

@@ -3,6 +3,7 @@
 
 use crate::net::{Carrier, LineGate, LinkSettings, Peer};
 use crate::poller::{Activity, Poller};
+use crate::status::{LinkStatus, PeerStatus};
 use crate::trace::Tracer;
 use bytes::Bytes;
 use credentials::Identity;
@@ -146,6 +147,21 @@ impl Links {
     pub fn identity(&self, index: usize) -> Option<Arc<Identity>> {
         let mut carriers = self.links[index].lanes.iter().filter_map(|lane| lane.carrier.as_ref());
         carriers.find_map(|carrier| carrier.identity().cloned())
+    }
+
+    /// Adds the far side of link `index`, and the round trip of its connection.
+    pub(crate) fn add_status(&self, index: usize, status: &mut LinkStatus) {
+        let identity = self.identity(index);
+        let identity = identity.as_ref();
+        status.peer = Some(PeerStatus {
+            address: self.peer(index),
+            fingerprint: identity.map(|identity| identity.fingerprint.to_string()),
+            name: identity.map(|identity| identity.name.to_string()),
+        });
+        let mut carriers = self.links[index].lanes.iter().filter(|lane| lane.open);
+        if let Some(carrier) = carriers.find_map(|lane| lane.carrier.as_ref()) {
+            status.connected_by(carrier);
+        }
     }
 
     /// One line for each link whose far side has proved its identity.

@@ -18,6 +18,8 @@ pub struct Stop {
     pub report: Arc<AtomicBool>,
     /// Set to stop the trace or to start it again.
     pub trace: Arc<AtomicBool>,
+    /// Set to report the state.
+    status: Arc<AtomicBool>,
     /// Set to read the file of peers again.
     pub reload: Arc<AtomicBool>,
     wake: UnixStream,
@@ -33,8 +35,8 @@ impl Stop {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
-        let [flag, report, trace, reload] = Default::default();
-        Ok(Self { flag, report, trace, reload, wake, waker })
+        let [flag, report, trace, status, reload] = Default::default();
+        Ok(Self { flag, report, trace, status, reload, wake, waker })
     }
 
     /// Requests of another thread that stops with this one.
@@ -53,12 +55,26 @@ impl Stop {
         self.waker.try_clone()
     }
 
-    /// The pending request to a node. A request for counters is returned once.
+    /// Requests the state of the node, from any thread.
+    ///
+    /// # Errors
+    /// As `dup(2)`.
+    pub fn requester(&self) -> io::Result<Requester> {
+        Ok(Requester { status: self.status.clone(), waker: self.waker()? })
+    }
+
+    /// The pending request to a node. Requests for counters and for the state are returned once.
     pub fn request(&self) -> Control {
         if self.is_set() {
             return Control::Stop;
         }
-        if self.take(&self.report) { Control::Report } else { Control::Serve }
+        if self.take(&self.report) {
+            Control::Report
+        } else if self.take(&self.status) {
+            Control::Status
+        } else {
+            Control::Serve
+        }
     }
 
     /// Whether a stop or a restart of the trace was requested, once per request.
@@ -67,7 +83,8 @@ impl Stop {
     }
 
     fn take(&self, flag: &AtomicBool) -> bool {
-        let pending = flag.swap(false, Ordering::SeqCst);
+        // A load alone does not take the cache line from other cores.
+        let pending = flag.load(Ordering::SeqCst) && flag.swap(false, Ordering::SeqCst);
         if pending {
             // The flag is read before the descriptor is drained: a signal in between leaves a flag,
             // not a descriptor that stays readable.
@@ -95,6 +112,21 @@ impl Stop {
     /// Requests the node to stop, from another thread.
     pub fn stop(&self) {
         self.flag.store(true, Ordering::SeqCst);
+        let _ = (&self.waker).write(&[1]);
+    }
+}
+
+/// Requests the state of a node.
+#[derive(Debug)]
+pub struct Requester {
+    status: Arc<AtomicBool>,
+    waker: UnixStream,
+}
+
+impl Requester {
+    /// Requests the state once.
+    pub fn request(&self) {
+        self.status.store(true, Ordering::SeqCst);
         let _ = (&self.waker).write(&[1]);
     }
 }

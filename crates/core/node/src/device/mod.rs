@@ -169,6 +169,11 @@ impl<F: Function> DeviceNode<F> {
         }
     }
 
+    /// The group of hosts that may attach; 0: any.
+    pub fn group(&self) -> u16 {
+        self.group
+    }
+
     /// Restricts the node to hosts of this group (0: any), until the device is moved. With `None`,
     /// the node serves any host and the device cannot be moved.
     #[must_use]

@@ -92,6 +92,14 @@ pub struct Counters {
     pub not_pushed: NotPushed,
 }
 
+impl Counters {
+    /// Name and value of each counter but `not_pushed`, in a fixed order.
+    pub fn list(&self) -> [(&'static str, u64); 4] {
+        let Self { messages, entries, unpushed, bytes, .. } = *self;
+        [("messages", messages), ("entries", entries), ("unpushed", unpushed), ("bytes", bytes)]
+    }
+}
+
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { messages, entries, unpushed, bytes, not_pushed } = self;

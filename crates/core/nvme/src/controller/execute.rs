@@ -11,6 +11,7 @@ use crate::pointer::TWO_SGLS;
 use crate::slots::Key;
 use crate::subsystem::Shared;
 use bytes::Bytes;
+use wire::Instant;
 use wire::nvme::opcode::nvm;
 use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
 use wire::trace::{CommandId, NvmeEvent};
@@ -21,6 +22,8 @@ pub(super) struct Execution {
     pub sq: u16,
     /// Number of commands that were accepted before.
     pub order: u64,
+    /// When its entry arrived.
+    began: Instant,
     pub command: Command,
     pub transfer: Transfer,
     steps: Steps,
@@ -52,8 +55,8 @@ struct Pair {
 
 impl Execution {
     /// Number `order` of the commands of queue `sq`.
-    pub(super) fn new(sq: u16, order: u64, command: Command) -> Self {
-        Self { sq, order, command, ..Self::default() }
+    pub(super) fn new(began: Instant, sq: u16, order: u64, command: Command) -> Self {
+        Self { sq, order, began, command, ..Self::default() }
     }
 
     /// Whether the outstanding block request reads data for the command.
@@ -133,7 +136,7 @@ impl Controller {
         };
         let order = self.accepted;
         self.accepted += 1;
-        let key = self.commands.insert(Execution::new(sq, order, command));
+        let key = self.commands.insert(Execution::new(self.now, sq, order, command));
         (key, accepted)
     }
 
@@ -503,6 +506,8 @@ impl Controller {
             if self.answer(shared, execution.order, result) {
                 return;
             }
+        } else {
+            self.times.record(execution.command.opcode, self.now - execution.began);
         }
         self.complete(
             shared,

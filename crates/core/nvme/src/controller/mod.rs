@@ -36,6 +36,7 @@ use crate::queue::Queues;
 use crate::registers::Registers;
 use crate::slots::{Key, Slots};
 use crate::subsystem::Shared;
+use crate::times::CommandTimes;
 pub(crate) use access::AccessLog;
 pub use access::NamespaceAccess;
 pub(crate) use access::{ACCESS_CAPABILITIES, ACCESS_GROUP, ACCESS_TRANSITION};
@@ -141,6 +142,8 @@ pub struct Controller {
     commands: Slots<Execution>,
     /// Number of commands that were accepted.
     accepted: u64,
+    /// Times of I/O commands.
+    times: CommandTimes,
     /// Whether a restored command begins.
     repeats: bool,
     /// Number of commands that were accepted before the last save.
@@ -204,6 +207,7 @@ impl Controller {
             keep_alive_due: None,
             commands: Slots::default(),
             accepted: shared.first_number(id),
+            times: CommandTimes::default(),
             saved: 0,
             repeats: false,
             unsaved: Vec::new(),
@@ -282,6 +286,11 @@ impl Controller {
     /// Whether CSTS.CFS is set.
     pub fn is_fatal(&self) -> bool {
         self.registers.status.fatal
+    }
+
+    /// Times of I/O commands since the start.
+    pub fn times(&self) -> &CommandTimes {
+        &self.times
     }
 
     /// PCIe error counters.

@@ -162,7 +162,7 @@ impl Controller {
 
     /// Executes an admin command of the controller.
     fn execute_forwarded(&mut self, shared: &mut Shared, number: u64, command: Command) {
-        let key = self.commands.insert(Execution::new(0, number, command));
+        let key = self.commands.insert(Execution::new(self.now, 0, number, command));
         self.count_in_flight(shared, 0, |in_flight| in_flight + 1);
         let plan = self.plan_admin(shared, key, &command);
         match plan.and_then(|plan| self.apply_plan(key, &command, plan)) {

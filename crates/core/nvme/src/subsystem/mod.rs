@@ -29,7 +29,7 @@ pub use store::{Commit, Contents};
 use crate::block;
 use crate::config::{Config, Settings};
 use crate::controller::{ADMIN_COMMANDS, Controller, NamespaceAccess, controller_of};
-use crate::state::{Attachments, Done, RecordError, Records, State};
+use crate::state::{self, Attachments, Done, RecordError, Records, State};
 use std::collections::{BTreeMap, BTreeSet};
 use store::Store;
 use wire::Instant;
@@ -269,6 +269,26 @@ impl Subsystem {
     /// The persistent state: the stored records, with the present counters.
     pub fn state(&self) -> State {
         self.shared.state()
+    }
+
+    /// The properties of the drive.
+    pub fn drive(&self) -> &state::Drive {
+        &self.shared.drive
+    }
+
+    /// The namespaces by NSID.
+    pub fn namespaces(&self) -> impl Iterator<Item = (u32, &state::Namespace)> {
+        self.shared.namespaces.iter().map(|(nsid, namespace)| (*nsid, &namespace.record))
+    }
+
+    /// The lifetime counters as of the last command.
+    pub fn history(&self) -> &state::History {
+        self.shared.health.history()
+    }
+
+    /// The critical warning byte of the SMART log, as the first controller reports it.
+    pub fn critical_warning(&self) -> u8 {
+        self.controllers[0].warning(&self.shared)
     }
 
     /// Logarithm to base 2 of the block size of a namespace in bytes; `None` if there is no such

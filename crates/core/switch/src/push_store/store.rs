@@ -40,6 +40,21 @@ pub struct Counters {
     pub malformed: u64,
 }
 
+impl Counters {
+    /// Name and value of each counter, in a fixed order.
+    pub fn list(&self) -> [(&'static str, u64); 6] {
+        let Self { hits, misses, pushed_bytes, hit_bytes, unused_bytes, malformed } = *self;
+        [
+            ("hits", hits),
+            ("misses", misses),
+            ("pushed_bytes", pushed_bytes),
+            ("hit_bytes", hit_bytes),
+            ("unused_bytes", unused_bytes),
+            ("malformed", malformed),
+        ]
+    }
+}
+
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { hits, misses, pushed_bytes, hit_bytes, unused_bytes, malformed } = self;

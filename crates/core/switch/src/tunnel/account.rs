@@ -31,6 +31,23 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Name and value of each counter, in a fixed order.
+    pub fn list(&self) -> [(&'static str, u64); 11] {
+        [
+            ("connections", self.connections),
+            ("resumed", self.resumed),
+            ("failovers", self.failovers),
+            ("frames_sent_again", self.frames_sent_again),
+            ("copies", self.copies),
+            ("frames_sent", self.frames_sent),
+            ("tlps_sent", self.tlps_sent),
+            ("bytes_sent", self.bytes_sent),
+            ("frames_received", self.frames_received),
+            ("tlps_received", self.tlps_received),
+            ("bytes_received", self.bytes_received),
+        ]
+    }
+
     /// The counts since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {

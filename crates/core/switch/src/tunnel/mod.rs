@@ -69,6 +69,8 @@ pub struct Tunnel {
     session: Session,
     /// Number of sessions so far.
     sessions: u32,
+    /// When the link came up last.
+    up_since: Instant,
     /// Set while the session has no path that carries it.
     interrupted: Option<Interruption>,
     /// Buffer for frames.
@@ -101,6 +103,7 @@ impl Tunnel {
             turn: 0,
             session: Session::new(settings, 0),
             sessions: 0,
+            up_since: Instant::ZERO,
             interrupted: None,
             frames: BytesMut::new(),
             outputs: VecDeque::new(),
@@ -254,7 +257,7 @@ impl Tunnel {
         let control = self.paths[path].decode(header.kind, &payload)?;
         let output = if !up {
             let hello = self.paths[path].greeted(control)?;
-            Some(self.greeted(path, hello)?)
+            Some(self.greeted(now, path, hello)?)
         } else if session::handles(&control) {
             self.session.control(control, &mut self.account)?
         } else {
@@ -273,7 +276,7 @@ impl Tunnel {
     }
 
     /// Begins a session, or goes on with the present one.
-    fn greeted(&mut self, path: usize, hello: Hello) -> Result<Output, Cause> {
+    fn greeted(&mut self, now: Instant, path: usize, hello: Hello) -> Result<Output, Cause> {
         let counters = &mut self.account.counters;
         let output = if self.interrupted.is_some() {
             self.session.resume(path, &hello)?;
@@ -291,6 +294,7 @@ impl Tunnel {
             self.held.begin();
             self.given = Given::begin(hello.lease_ms);
             self.session.active = path;
+            self.up_since = now;
             counters.connections += 1;
             Output::Up(hello)
         };
@@ -437,6 +441,11 @@ impl Tunnel {
     /// Whether the link is up. It also is while its session is interrupted.
     pub fn is_up(&self) -> bool {
         self.interrupted.is_some() || self.paths.iter().any(Path::is_up)
+    }
+
+    /// When the link came up, if it is up.
+    pub fn up_since(&self) -> Option<Instant> {
+        self.is_up().then_some(self.up_since)
     }
 
     /// Whether the session waits for another connection.

@@ -7,6 +7,7 @@ use crate::fault_args::DriveFaultArgs;
 use crate::key_args::follow;
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listeners, listening_on, print_report};
+use crate::observe::ObserveArgs;
 use crate::output::{warning, wrong_usage};
 use crate::sandbox_args::{SandboxArgs, add_backing, add_drive, needs_of};
 use crate::service;
@@ -92,6 +93,8 @@ pub struct Args {
     #[command(flatten)]
     trace: TraceArgs,
     #[command(flatten)]
+    observe: ObserveArgs,
+    #[command(flatten)]
     sandbox: SandboxArgs,
 }
 
@@ -151,8 +154,10 @@ pub fn run(args: &Args) -> Outcome {
     let mut needs = needs_of(&options, &args.trace, addresses.iter().flatten());
     namespaces.iter().for_each(|one| add_backing(&mut needs, one));
     args.drive.iter().for_each(|folder| add_drive(&mut needs, folder));
+    let observed = args.observe.bind("device", &mut needs)?;
     // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
+    let serving = observed.start("device", &options)?;
     let _watch = follow(options.credentials.as_ref(), &stop);
     let serial = args.serial.as_deref();
     let controllers = addresses.len() as u16;
@@ -212,10 +217,19 @@ pub fn run(args: &Args) -> Outcome {
                 let named = |(what, counters)| (format!("{name}{what}"), counters);
                 print_report(&report.into_iter().map(named).collect());
             }
+            DeviceEvent::Status(mut status) => {
+                if several {
+                    status.links[0].name = format!("controller {}", number + 1);
+                }
+                serving.board.show(number, *status);
+            }
             event => eprintln!("{name}{}", line(&event)),
         }
     };
     let stops = further.iter().map(|_| Stop::new()).collect::<io::Result<Vec<_>>>()?;
+    let requesters = [&stop].into_iter().chain(&stops).map(Stop::requester);
+    let requesters = requesters.collect::<io::Result<Vec<_>>>()?;
+    serving.board.serve(requesters, nodes.len() + stops.len());
     let mut ways = Vec::new();
     if connections.is_some() {
         let first = nodes.pop().expect("one controller");
@@ -225,7 +239,13 @@ pub fn run(args: &Args) -> Outcome {
     let ran = thread::scope(|scope| {
         let further = further.into_iter().zip(ways).zip(&stops);
         let further = further.map(|((part, way), stop)| (part, way, stop));
-        let threads = FurtherThreads::start(scope, further, (clock, &options, tunnel), &stop)?;
+        let threads = FurtherThreads::start(
+            scope,
+            further,
+            (clock, &options, tunnel),
+            &stop,
+            &serving.board,
+        )?;
         let control = || {
             args.trace.switch(&tracer, &stop);
             let request = service::request(&stop);
@@ -286,7 +306,7 @@ fn line(event: &DeviceEvent) -> String {
         }
         DeviceEvent::Fault(fault) => format!("fault begins: {fault}"),
         DeviceEvent::Attached(news) => news.clone(),
-        DeviceEvent::Report(_) => String::new(),
+        DeviceEvent::Report(_) | DeviceEvent::Status(_) => String::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The threads that serve the further connections of links.
 
 use super::{Args, line, print_report};
+use crate::observe::Board;
 use crate::output::wrong_usage;
 use live::attached::DrivePart;
 use live::device::{DeviceEvent, FurtherConnection};
@@ -45,12 +46,13 @@ impl<'scope> FurtherThreads<'scope> {
         further: impl Iterator<Item = (DrivePart, FurtherConnection, &'scope Stop)>,
         (clock, options, tunnel): (Clock, &'scope NodeSettings, Settings),
         whole: &'scope Stop,
+        board: &'scope Board,
     ) -> Result<Self, Failure> {
         let mut own = Self { stops: Vec::new(), threads: Vec::new() };
         for (number, (part, way, stop)) in (1..).zip(further) {
             let serve = move || {
                 let _ends = StopOnPanic(whole);
-                let served = serve(number, (part, way), (clock, options, tunnel), stop);
+                let served = serve(number, (part, way), (clock, options, tunnel), stop, board);
                 served.inspect_err(|_| whole.stop())
             };
             let thread = Builder::new().name(format!("link {number}")).spawn_scoped(scope, serve);
@@ -97,6 +99,7 @@ fn serve(
     (part, way): (DrivePart, FurtherConnection),
     (clock, options, tunnel): (Clock, &NodeSettings, Settings),
     stop: &Stop,
+    board: &Board,
 ) -> io::Result<()> {
     let own = tunnel.connection.map(|link| LinkConnection { number: 1, ..link });
     let settings = Settings { push: 0, connection: own, ..tunnel };
@@ -107,6 +110,10 @@ fn serve(
         DeviceEvent::Report(report) => {
             let named = |(what, counters)| (format!("connection {number}: {what}"), counters);
             print_report(&report.into_iter().map(named).collect());
+        }
+        DeviceEvent::Status(mut status) => {
+            status.links[0].name = format!("connection {number}");
+            board.show(number.into(), *status);
         }
         event => eprintln!("connection {number}: {}", line(&event)),
     };

@@ -3,6 +3,7 @@
 use super::drive::Drive;
 use super::{Attached, Report};
 use crate::poller::{Activity, Poller};
+use crate::status::{DriveStatus, LinkStatus, Status, commands, counts};
 use crate::trace::Tracer;
 use bytes::Bytes;
 use node::drive::FIRST;
@@ -141,6 +142,17 @@ impl Attached for NvmeDrive {
     fn report(&self) -> Report {
         let errors = self.drive.borrow().node.errors(self.controller).to_string();
         vec![("endpoint".into(), format!("errors: {errors}"))]
+    }
+
+    fn add_status(&self, _now: Instant, link: &mut LinkStatus, node: &mut Status) {
+        let drive = self.drive.borrow();
+        let subsystem = drive.node.subsystem();
+        let controller = subsystem.controller(self.controller);
+        link.commands = commands(controller.times());
+        link.endpoint_errors = counts(controller.errors().list());
+        if self.is_first() {
+            node.drive = Some(DriveStatus::new(subsystem));
+        }
     }
 
     fn save(&mut self, unsent: &Unsent) -> Bytes {

@@ -14,6 +14,7 @@ pub use parts::DrivePart;
 pub use switch::Switch;
 
 use crate::poller::{Activity, Poller};
+use crate::status::{LinkStatus, Status};
 use crate::trace::Tracer;
 use bytes::Bytes;
 use node::drive::FIRST;
@@ -75,6 +76,9 @@ pub trait Attached: Function {
     fn report(&self) -> Report {
         Report::new()
     }
+
+    /// Adds the state to that of the node, whose uplink is `link`.
+    fn add_status(&self, _now: Instant, _link: &mut LinkStatus, _node: &mut Status) {}
 
     /// The state of the function, with which another process goes on; empty if it cannot. `unsent` is
     /// behind the function.

@@ -3,6 +3,7 @@
 use super::{Attached, Report};
 use crate::links::Links;
 use crate::poller::{Activity, Poller};
+use crate::status::{LinkStatus, Status, counts};
 use crate::trace::Tracer;
 use ::switch::Upstream;
 use ::switch::tunnel::Cause;
@@ -131,6 +132,19 @@ impl Attached for Switch {
             (format!("downstream port {port}"), format!("{counters}; errors: {errors}"))
         }));
         lines
+    }
+
+    fn add_status(&self, now: Instant, link: &mut LinkStatus, node: &mut Status) {
+        let upstream = self.upstream();
+        let errors = upstream.errors();
+        link.endpoint_errors = counts(errors[0].list());
+        node.links.extend(errors[1..].iter().enumerate().map(|(port, errors)| {
+            let tunnel = upstream.tunnel(port);
+            let mut link = LinkStatus::new(now, format!("port {port}"), tunnel);
+            link.errors = counts(errors.list());
+            self.links.add_status(port, &mut link);
+            link
+        }));
     }
 
     fn close(&mut self) -> io::Result<()> {

@@ -79,7 +79,7 @@ impl EventLimits {
             }
             DeviceEvent::Attached(_) => Some((Kind::Attached, CHANGES)),
             DeviceEvent::Fault(_) => Some((Kind::Fault, CHANGES)),
-            DeviceEvent::Suppressed(_) | DeviceEvent::Report(_) => None,
+            DeviceEvent::Suppressed(_) | DeviceEvent::Report(_) | DeviceEvent::Status(_) => None,
         };
         self.events.pass(now, limit, event, emit);
     }
@@ -92,6 +92,17 @@ impl EventLimits {
         self.known.truncate(MAX_KNOWN - 1);
         self.known.push_front(peer);
         false
+    }
+
+    /// The counters of peers by name; `silent` ones closed without a Hello.
+    pub(super) fn counts(&self, silent: u64) -> [(&'static str, u64); 4] {
+        let [granted, refused] = self.moves;
+        [
+            ("turned_away", self.turned_away),
+            ("without_greeting", silent),
+            ("moves_granted", granted),
+            ("moves_refused", refused),
+        ]
     }
 
     /// The counters of peers; `silent` ones closed without a Hello.

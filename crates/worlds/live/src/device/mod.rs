@@ -15,6 +15,7 @@ use crate::limiter::Suppressed;
 use crate::links::room_after;
 use crate::net::{Carrier, CarrierListener, Remote};
 use crate::poller::Poller;
+use crate::status::{LinkStatus, Status, counts};
 use crate::trace::{Tapped, Tracer};
 use accept::{Read, read};
 use bytes::Bytes;
@@ -72,6 +73,8 @@ pub enum DeviceEvent {
     Attached(String),
     /// The counters, as requested.
     Report(Report),
+    /// The state, as requested.
+    Status(Box<Status>),
 }
 
 /// Connections other than the host's may take 1/`SHARE` of the thread's time.
@@ -268,6 +271,23 @@ impl<A: Attached> DeviceNode<A> {
         let gates = self.listeners.iter().filter_map(CarrierListener::gate);
         lines.extend(gates.map(|gate| ("gate".to_owned(), gate.report())));
         lines
+    }
+
+    /// The state of the node.
+    pub fn status(&self) -> Status {
+        let (now, tunnel) = (self.clock.now(), self.node.tunnel());
+        let mut link = LinkStatus::new(now, "uplink".to_owned(), tunnel);
+        link.errors = counts(self.node.errors().list());
+        link.group = Some(self.node.group());
+        link.peer = self.last_host.as_ref().map(Into::into);
+        link.push = counts(self.node.store().counters().list());
+        link.rejected = counts(self.limits.counts(self.node.without_hello()));
+        let carrier = self.paths.iter().find(|path| self.node.carries(path.id));
+        carrier.iter().for_each(|path| link.connected_by(&path.carrier));
+        let mut status = Status::default();
+        self.node.function().inner.add_status(now, &mut link, &mut status);
+        status.links.insert(0, link);
+        status
     }
 
     /// One turn without a wait, as [`run`](Self::run) repeats it; returns whether anything

@@ -40,6 +40,10 @@ pub fn serve<A: Attached>(
                 let reports = nodes.iter().map(DeviceNode::report).enumerate();
                 reports.for_each(|(number, report)| emit(number, DeviceEvent::Report(report)));
             }
+            Control::Status => {
+                let all = nodes.iter().map(DeviceNode::status).map(Box::new).enumerate();
+                all.for_each(|(number, status)| emit(number, DeviceEvent::Status(status)));
+            }
             Control::Stop => break drain(nodes, several.as_mut(), wake, &mut emit),
         }
         if let Err(error) = step(nodes, several.as_mut(), None, &mut emit) {

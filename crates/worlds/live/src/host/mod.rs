@@ -8,6 +8,7 @@ mod interrupted;
 mod memory;
 mod node;
 mod probe;
+mod state;
 mod summary;
 #[cfg(test)]
 mod tests;

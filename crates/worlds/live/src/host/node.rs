@@ -5,10 +5,11 @@ use super::endpoint::{Endpoint, describe};
 use super::event_limits::{HostEventLimiter, kind};
 use super::{HostIo, Memory, ReadOutcome};
 use crate::Control;
-use crate::attached::{Attached, Report, Switch};
+use crate::attached::{Report, Switch};
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
 use crate::poller::Poller;
+use crate::status::Status;
 use ::node::LinkEvent;
 use ::node::push;
 use ::node::slot::{self, Change, Snapshot};
@@ -59,6 +60,8 @@ pub enum HostEvent {
     Unusable(usize, String),
     /// The counters, as requested.
     Report(Report),
+    /// The state, as requested.
+    Status(Box<Status>),
     /// A count of events that were not reported one by one.
     Suppressed(Suppressed<Self>),
 }
@@ -289,6 +292,7 @@ impl HostNode {
             match control() {
                 Control::Serve => {}
                 Control::Report => emit(HostEvent::Report(self.report())),
+                Control::Status => emit(HostEvent::Status(Box::new(self.status()))),
                 Control::Stop => return Ok(()),
             }
             let (moved, timer) = self.turn(lines, emit)?;
@@ -500,25 +504,6 @@ impl HostNode {
             }
         }
         moved
-    }
-
-    /// The counters: errors of the root port, of the switch and of each endpoint's DMA, and the
-    /// links' traffic.
-    pub fn report(&self) -> Report {
-        let root = format!("errors: {}", self.machine.root().errors());
-        let mut lines = vec![("root port".to_owned(), root)];
-        lines.extend(self.machine.attached().report());
-        for (number, endpoint) in self.endpoints.iter().enumerate() {
-            let faults = match endpoint.slot.faults {
-                0 => "errors: none".to_owned(),
-                n => format!("errors: {n} accesses to unmapped memory"),
-            };
-            lines.push((format!("endpoint {number} DMA"), faults));
-        }
-        lines.push(("push".to_owned(), self.machine.push_counters().to_string()));
-        let gate = self.machine.attached().links().gate();
-        lines.extend(gate.map(|gate| ("gate".to_owned(), gate.report())));
-        lines
     }
 }
 

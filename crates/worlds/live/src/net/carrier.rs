@@ -94,6 +94,15 @@ impl Carrier {
         }
     }
 
+    /// The smoothed round trip of TCP, as the kernel measures it.
+    pub fn round_trip(&self) -> Option<std::time::Duration> {
+        match self {
+            Self::Tcp(connection) => connection.round_trip(),
+            Self::Tls(connection) => connection.tcp.round_trip(),
+            Self::Raw(_) | Self::Other(_) => None,
+        }
+    }
+
     /// The far side, if it has proved its identity.
     pub fn identity(&self) -> Option<&Arc<Identity>> {
         if let Self::Tls(connection) = self { connection.identity() } else { None }

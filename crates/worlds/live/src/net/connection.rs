@@ -107,6 +107,11 @@ impl Connection {
         self.read_limit = bytes;
     }
 
+    /// The smoothed round trip, as the kernel measures it.
+    pub(super) fn round_trip(&self) -> Option<std::time::Duration> {
+        linux::round_trip(&self.stream).ok().filter(|time| !time.is_zero())
+    }
+
     /// Whether the connection is established.
     ///
     /// # Errors

@@ -1,0 +1,291 @@
+//! `farlane status` and `farlane top`: the state of running nodes.
+
+use super::json;
+use crate::observe::document::{NodeDocument, NodeState, Rates, StatusDocument};
+use crate::observe::folders;
+use crate::output::note;
+use live::status::{CommandStatus, DriveStatus, EndpointStatus, LinkState, LinkStatus};
+use report::Align::{Left, Right};
+use report::{Column, Failure, Outcome, Table, span};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration as Span;
+use wire::Duration;
+
+/// The longest wait for an answer, which a node gives within 2 s.
+const PATIENCE: Span = Span::from_secs(5);
+/// The longest answer in bytes.
+const LONGEST: u64 = 16 << 20;
+
+/// Show the state of running nodes: links, drives, counters, rates
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    farlane status\n  \
+    farlane status /run/farlane/device-1234.sock --json\n\n\
+    Control sockets belong to the user of the node; --control-group admits a group.")]
+pub struct Args {
+    /// Control socket of a node; by default all in $RUNTIME_DIRECTORY, /run/farlane and
+    /// $XDG_RUNTIME_DIR/farlane
+    #[arg(value_name = "SOCKET")]
+    socket: Option<PathBuf>,
+    /// Interval of the rates. A number alone is in seconds
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::seconds)]
+    interval: Duration,
+    /// Print one JSON document instead of text; docs/json.md describes it
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show the state of running nodes again and again, until Ctrl-C
+#[derive(clap::Args, Debug)]
+pub struct TopArgs {
+    /// Control socket of a node; by default as `farlane status`
+    #[arg(value_name = "SOCKET")]
+    socket: Option<PathBuf>,
+    /// Time between two screens. A number alone is in seconds
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = span::seconds)]
+    interval: Duration,
+    /// Number of screens; 0: no end
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    count: u64,
+}
+
+/// Runs `farlane status`.
+pub fn run(args: &Args) -> Outcome {
+    let before = nodes(args.socket.as_deref())?;
+    sleep(Span::from_nanos(args.interval.as_ns()));
+    let nodes = with_rates(nodes(args.socket.as_deref())?, &before);
+    match args.json {
+        true => println!("{}", json(&StatusDocument { nodes, schema: 1 })),
+        false => print!("{}", text(&nodes)),
+    }
+    Ok(())
+}
+
+/// Runs `farlane top`.
+pub fn top(args: &TopArgs) -> Outcome {
+    let mut before = nodes(args.socket.as_deref())?;
+    let clear = if io::stdout().is_terminal() { "\x1b[H\x1b[J" } else { "" };
+    for _ in 0..if args.count == 0 { u64::MAX } else { args.count } {
+        sleep(Span::from_nanos(args.interval.as_ns()));
+        let nodes = with_rates(nodes(args.socket.as_deref())?, &before);
+        print!("{clear}{}", text(&nodes));
+        crate::output::finish().map_err(Failure)?;
+        before = nodes;
+    }
+    Ok(())
+}
+
+fn with_rates(mut nodes: Vec<NodeDocument>, before: &[NodeDocument]) -> Vec<NodeDocument> {
+    for node in &mut nodes {
+        let earlier = before.iter().find(|earlier| earlier.socket == node.socket);
+        node.rates = earlier.map(|earlier| node.rates_since(earlier)).unwrap_or_default();
+    }
+    nodes
+}
+
+/// The nodes with this socket, or with a socket in the default folders. Fails if no node answers.
+fn nodes(socket: Option<&Path>) -> Result<Vec<NodeDocument>, Failure> {
+    let fail = |path: &Path, error: io::Error| Failure(format!("{}: {error}", path.display()));
+    if let Some(path) = socket {
+        return Ok(vec![fetch(path).map_err(|error| fail(path, error))?]);
+    }
+    let mut found = Vec::new();
+    for path in sockets() {
+        match fetch(&path) {
+            Ok(node) => found.push(node),
+            // The process was killed. Whoever owns the file removes it.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                let _ = std::fs::remove_file(&path);
+            }
+            Err(error) => note(fail(&path, error)),
+        }
+    }
+    if found.is_empty() {
+        let folders: Vec<_> = folders().iter().map(|one| one.display().to_string()).collect();
+        return Err(Failure(format!("no node answers in {}", folders.join(" or "))));
+    }
+    Ok(found)
+}
+
+/// The sockets in the default folders.
+fn sockets() -> Vec<PathBuf> {
+    let entries = folders().into_iter().filter_map(|folder| std::fs::read_dir(folder).ok());
+    let paths = entries.flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let mut sockets: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|kind| kind == "sock")).collect();
+    sockets.sort();
+    sockets.dedup();
+    sockets
+}
+
+/// Requests the state of a node.
+fn fetch(path: &Path) -> io::Result<NodeDocument> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET /status HTTP/1.1\r\nHost: node\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.take(LONGEST).read_to_end(&mut answer)?;
+    let mut headers = [httparse::EMPTY_HEADER; 16];
+    let mut head = httparse::Response::new(&mut headers);
+    let other = || io::Error::other("no control socket of farlane");
+    let length = match head.parse(&answer).map_err(|_| other())? {
+        httparse::Status::Complete(length) if head.code == Some(200) => length,
+        _ => return Err(other()),
+    };
+    let node = serde_json::from_slice(&answer[length..]).map_err(|error| {
+        io::Error::other(format!("a document of another version of farlane: {error}"))
+    })?;
+    Ok(NodeDocument { socket: path.display().to_string(), ..node })
+}
+
+/// A node with its tables.
+fn text(nodes: &[NodeDocument]) -> String {
+    nodes.iter().map(node_text).collect::<Vec<_>>().join("\n")
+}
+
+fn node_text(node: &NodeDocument) -> String {
+    let state = match node.state {
+        NodeState::Starting => "waits for its links",
+        NodeState::Serving => "serves",
+        NodeState::Silent => "does not answer in time",
+    };
+    let NodeDocument { role, version, pid, socket, limits, .. } = node;
+    let uptime = seconds(node.uptime_s);
+    let mut text = format!("{role} {version}, process {pid}, {state}, up {uptime}: {socket}\n");
+    text += &format!("  limits: payload {} bytes", limits.max_payload);
+    text += &format!(", interrupted links {}", seconds(limits.survive_s));
+    if let Some(rate) = limits.rate_limit {
+        text += &format!(", {} Mb/s", rate as f64 / 1e6);
+    }
+    text += "\n";
+    let status = &node.status;
+    status.drive.iter().for_each(|drive| text += &drive_text(drive));
+    let rates = |link: &LinkStatus| {
+        let found = node.rates.iter().find(|rates| rates.link == link.name);
+        found.cloned().unwrap_or_default()
+    };
+    let links: Vec<_> = status.links.iter().map(|link| (link.clone(), rates(link))).collect();
+    text += &Table::from_rows(&LINKS, links.iter()).text();
+    let commands = status
+        .links
+        .iter()
+        .flat_map(|link| link.commands.iter().map(|times| (link.name.clone(), times.clone())));
+    let commands: Vec<_> = commands.filter(|(_, times)| times.count() > 0).collect();
+    if !commands.is_empty() {
+        text += &Table::from_rows(&COMMANDS, commands.iter()).text();
+    }
+    if !status.endpoints.is_empty() {
+        text += &Table::from_rows(&ENDPOINTS, status.endpoints.iter()).text();
+    }
+    if let Some(push) = &status.push {
+        let not_pushed: Vec<_> =
+            push.not_pushed.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        if !not_pushed.is_empty() {
+            text += &format!("  commands not pushed, or in part: {}\n", not_pushed.join(", "));
+        }
+    }
+    text
+}
+
+fn drive_text(drive: &DriveStatus) -> String {
+    let size = drive.namespaces.iter().map(|namespace| namespace.size).sum();
+    let health = match drive.critical_warning {
+        0 => "healthy".to_owned(),
+        warning => format!("critical warning {warning:#04x}"),
+    };
+    let DriveStatus { serial, namespaces, generation, .. } = drive;
+    let errors = drive.counters.get("media_errors").copied().unwrap_or(0);
+    format!(
+        "  drive {serial}, namespaces: {}, {}, generation {generation}, {health}, media errors: \
+         {errors}\n",
+        namespaces.len(),
+        span::size(size)
+    )
+}
+
+const LINKS: [Column<(LinkStatus, Rates)>; 10] = [
+    ("link", Left, |(link, _)| link.name.clone()),
+    ("state", Left, |(link, _)| state(link.state).to_owned()),
+    ("since", Right, |(link, _)| link.since_s.map_or("-".to_owned(), seconds)),
+    ("far side", Left, |(link, _)| far_side(link)),
+    ("round trip", Right, |(link, _)| {
+        link.round_trip_s.map_or("-".to_owned(), |time| report::time(time * 1e9))
+    }),
+    ("commands/s", Right, |(_, rates)| format!("{:.0}", rates.commands)),
+    ("sent MB/s", Right, |(_, rates)| format!("{:.1}", rates.bytes_sent / 1e6)),
+    ("received MB/s", Right, |(_, rates)| format!("{:.1}", rates.bytes_received / 1e6)),
+    ("waits for credits", Right, |(link, _)| {
+        link.credits.map_or("-".to_owned(), |credits| credits.stalls.to_string())
+    }),
+    ("errors", Right, |(link, _)| {
+        link.errors.values().chain(link.endpoint_errors.values()).sum::<u64>().to_string()
+    }),
+];
+
+const COMMANDS: [Column<(String, CommandStatus)>; 6] = [
+    ("link", Left, |(link, _)| link.clone()),
+    ("commands", Left, |(_, times)| times.kind.clone()),
+    ("number", Right, |(_, times)| times.count().to_string()),
+    ("mean us", Right, |(_, times)| {
+        format!("{:.1}", times.sum_s * 1e6 / times.count().max(1) as f64)
+    }),
+    ("50 % within us", Right, |(_, times)| quantile(times, 0.5)),
+    ("99 % within us", Right, |(_, times)| quantile(times, 0.99)),
+];
+
+const ENDPOINTS: [Column<EndpointStatus>; 5] = [
+    ("endpoint", Right, |endpoint| endpoint.number.to_string()),
+    ("port", Right, |endpoint| endpoint.port.to_string()),
+    ("VMM", Left, |endpoint| if endpoint.used { "connected" } else { "none" }.to_owned()),
+    ("DMA faults", Right, |endpoint| endpoint.dma_faults.to_string()),
+    ("description", Left, |endpoint| endpoint.description.clone()),
+];
+
+fn state(state: LinkState) -> &'static str {
+    match state {
+        LinkState::Down => "down",
+        LinkState::Interrupted => "interrupted",
+        LinkState::Up => "up",
+    }
+}
+
+fn far_side(link: &LinkStatus) -> String {
+    let Some(peer) = &link.peer else { return "-".to_owned() };
+    match (&peer.name, &peer.fingerprint) {
+        (Some(name), Some(fingerprint)) => format!("{} {name} ({fingerprint})", peer.address),
+        _ => peer.address.clone(),
+    }
+}
+
+/// The bound that a share of the commands did not exceed.
+fn quantile(times: &CommandStatus, share: f64) -> String {
+    times.quantile_us(share).map_or(">1000000".to_owned(), |bound| bound.to_string())
+}
+
+/// A time of at least a second in its two largest units.
+fn seconds(time: f64) -> String {
+    let whole = time as u64;
+    let (days, hours, minutes) = (whole / 86_400, whole / 3600 % 24, whole / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{} s", whole % 60),
+        (0, 0, _) => format!("{minutes} min {} s", whole % 60),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_their_two_largest_units() {
+        let cases =
+            [(0.4, "0 s"), (61.0, "1 min 1 s"), (7260.0, "2 h 1 min"), (90_000.0, "1 d 1 h")];
+        cases.iter().for_each(|(time, text)| assert_eq!(seconds(*time), *text));
+    }
+}

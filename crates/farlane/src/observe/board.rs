@@ -1,0 +1,118 @@
+//! Where the threads of a node show its state when it is requested.
+
+use super::document::{NodeDocument, NodeState};
+use live::status::Status;
+use live::{Clock, Requester};
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a request waits for the threads of the node.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The state of a node, shown by its threads on request.
+pub struct Board {
+    node: NodeDocument,
+    clock: Clock,
+    inner: Mutex<Inner>,
+    /// A part has arrived.
+    arrived: Condvar,
+    /// One request at a time.
+    turn: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// The threads; none before the node serves.
+    threads: Vec<Requester>,
+    /// Number of parts that the threads show together.
+    expected: usize,
+    /// The parts of the present request, by their order.
+    parts: BTreeMap<usize, Status>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Board {
+    /// The board of a node that starts.
+    pub fn new(node: NodeDocument) -> Self {
+        let (inner, arrived, turn) = Default::default();
+        Self { node, clock: Clock::start(), inner, arrived, turn }
+    }
+
+    /// From here on, `threads` show `expected` parts on request.
+    pub fn serve(&self, threads: Vec<Requester>, expected: usize) {
+        let mut inner = lock(&self.inner);
+        (inner.threads, inner.expected) = (threads, expected);
+    }
+
+    /// Shows part number `order` of the state.
+    pub fn show(&self, order: usize, part: Status) {
+        lock(&self.inner).parts.insert(order, part);
+        self.arrived.notify_all();
+    }
+
+    /// The present state. Parts of threads that do not answer in time are missing.
+    pub fn request(&self) -> NodeDocument {
+        let _turn = lock(&self.turn);
+        let mut inner = lock(&self.inner);
+        inner.parts.clear();
+        inner.threads.iter().for_each(Requester::request);
+        let missing = |inner: &mut Inner| inner.parts.len() < inner.expected;
+        let waited = self.arrived.wait_timeout_while(inner, PATIENCE, missing);
+        let (mut inner, late) = waited.unwrap_or_else(PoisonError::into_inner);
+        let state = match (inner.threads.is_empty(), late.timed_out()) {
+            (true, _) => NodeState::Starting,
+            (false, true) => NodeState::Silent,
+            (false, false) => NodeState::Serving,
+        };
+        let mut node = self.node.clone();
+        for part in std::mem::take(&mut inner.parts).into_values() {
+            let Status { drive, endpoints, links, push } = part;
+            node.status.drive = node.status.drive.or(drive);
+            node.status.endpoints.extend(endpoints);
+            node.status.links.extend(links);
+            node.status.push = node.status.push.or(push);
+        }
+        NodeDocument { state, uptime_s: self.clock.now().as_ns() as f64 / 1e9, ..node }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use live::Stop;
+    use live::status::LinkStatus;
+
+    #[test]
+    fn parts_are_joined_in_order_and_a_silent_thread_is_named() {
+        let board = Board::new(NodeDocument::default());
+        assert_eq!(board.request().state, NodeState::Starting);
+        let stop = Stop::new().expect("sockets");
+        board.serve(vec![stop.requester().expect("a socket")], 2);
+        let part = |name: &str| Status {
+            links: vec![LinkStatus { name: name.to_owned(), ..LinkStatus::default() }],
+            ..Status::default()
+        };
+        std::thread::scope(|scope| {
+            let request = scope.spawn(|| board.request());
+            while stop.request() != live::Control::Status {
+                std::thread::yield_now();
+            }
+            board.show(1, part("second"));
+            board.show(0, part("first"));
+            let node = request.join().expect("an answer");
+            let names: Vec<_> = node.status.links.iter().map(|link| &*link.name).collect();
+            assert_eq!((node.state, &names[..]), (NodeState::Serving, &["first", "second"][..]));
+            let request = scope.spawn(|| board.request());
+            while stop.request() != live::Control::Status {
+                std::thread::yield_now();
+            }
+            board.show(0, part("first"));
+            let node = request.join().expect("an answer");
+            assert_eq!((node.state, node.status.links.len()), (NodeState::Silent, 1));
+        });
+    }
+}

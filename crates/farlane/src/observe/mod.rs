@@ -1,0 +1,156 @@
+//! `--control` and `--metrics`: the state of a running node for `farlane status` and Prometheus, by
+//! HTTP on a Unix socket and on a loopback address. Threads of their own serve both; the node's
+//! thread only makes the state when it is requested.
+
+mod board;
+pub mod document;
+mod http;
+mod metrics;
+
+use crate::output::{warning, wrong_usage};
+pub use board::Board;
+use document::{Limits, NodeDocument};
+use live::NodeSettings;
+use report::Failure;
+use rustix::fs::{Gid, Mode};
+use rustix::process::umask;
+use sandbox::{Access, Needs};
+use std::env;
+use std::net::{TcpListener, ToSocketAddrs};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vfio_user::{BindError, Listener};
+
+/// The options of device, switch and host nodes.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ObserveArgs {
+    /// Socket for `farlane status`, or off. By default ROLE-PID.sock in $RUNTIME_DIRECTORY, or in
+    /// /run/farlane (root), or in $XDG_RUNTIME_DIR/farlane
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
+    /// Group whose members may use the control socket, besides its owner and root
+    #[arg(long, value_name = "GROUP")]
+    control_group: Option<String>,
+    /// Loopback address on which Prometheus can scrape metrics: HOST:PORT. Any user of this machine
+    /// can read them
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<String>,
+}
+
+/// The sockets of a node that does not yet serve.
+pub struct Observed {
+    control: Option<Listener>,
+    metrics: Option<TcpListener>,
+}
+
+/// Keeps the socket of a node.
+pub struct Serving {
+    /// Where the node shows its state.
+    pub board: Arc<Board>,
+    /// The file of the socket, removed on drop.
+    _control: Option<Listener>,
+}
+
+impl ObserveArgs {
+    /// Binds the sockets, before the sandbox and other threads. Fails if an address that the user
+    /// named cannot be used.
+    pub fn bind(&self, role: &str, needs: &mut Needs) -> Result<Observed, Failure> {
+        let control = match &self.control {
+            Some(path) if path == Path::new("off") => None,
+            Some(path) => Some(self.listen(path.clone())?),
+            None => self.default_socket(role),
+        };
+        if let Some(folder) = control.as_ref().and_then(|control| control.path().parent()) {
+            needs.path(folder, Access::Sockets);
+        }
+        let metrics = self.metrics.as_deref().map(listen_for_metrics).transpose()?;
+        Ok(Observed { control, metrics })
+    }
+
+    /// The default socket; without it the node works too.
+    fn default_socket(&self, role: &str) -> Option<Listener> {
+        let folder = folders().into_iter().next()?;
+        let path = folder.join(format!("{role}-{}.sock", std::process::id()));
+        let bound = self.listen(path);
+        bound.inspect_err(|failure| warning(format_args!("no control socket: {failure}"))).ok()
+    }
+
+    fn listen(&self, path: PathBuf) -> Result<Listener, Failure> {
+        let group = self.control_group.as_deref().map(group_id).transpose()?;
+        // No other user can connect before the group is set.
+        let before = umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
+        let bound = Listener::at(path.clone());
+        umask(before);
+        let listener = bound.map_err(|error: BindError| Failure(error.to_string()))?;
+        let Some(group) = group else { return Ok(listener) };
+        let fail = |error| Failure(format!("{}: --control-group: {error}", path.display()));
+        chown(&path, None, Some(group.as_raw())).map_err(fail)?;
+        let mode = PermissionsExt::from_mode(0o660);
+        std::fs::set_permissions(&path, mode).map_err(fail)?;
+        Ok(listener)
+    }
+}
+
+/// The folders of default sockets, the one for new sockets first.
+pub fn folders() -> Vec<PathBuf> {
+    let under = |name: &str| env::var_os(name).filter(|folder| !folder.is_empty());
+    let is_root = rustix::process::geteuid().is_root();
+    let own = under("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join("farlane"));
+    // A unit may have several, separated by colons (systemd.exec(5)).
+    let unit = under("RUNTIME_DIRECTORY").and_then(|folders| env::split_paths(&folders).next());
+    let all = Some(PathBuf::from("/run/farlane"));
+    if is_root { [unit, all, own] } else { [unit, own, all] }.into_iter().flatten().collect()
+}
+
+/// The ID of a group by its name in `/etc/group`, or by its number.
+fn group_id(name: &str) -> Result<Gid, Failure> {
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let mut lines = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let found = lines.find(|fields| fields[0] == name && fields.len() > 2);
+    let number = found.map_or(name, |fields| fields[2]).parse();
+    match number {
+        Ok(number) => Ok(Gid::from_raw(number)),
+        Err(_) => wrong_usage(format!("--control-group {name}: there is no such group")),
+    }
+}
+
+fn listen_for_metrics(text: &str) -> Result<TcpListener, Failure> {
+    let fail = |error| Failure(format!("--metrics {text}: {error}"));
+    let addresses: Vec<_> = match text.to_socket_addrs() {
+        Ok(found) => found.collect(),
+        Err(error) => wrong_usage(format!("--metrics {text}: {error}; expected HOST:PORT")),
+    };
+    if let Some(other) = addresses.iter().find(|address| !address.ip().is_loopback()) {
+        wrong_usage(format!(
+            "--metrics {other}: expected a loopback address, because metrics have no keys; a proxy \
+             with TLS can forward them"
+        ))
+    }
+    TcpListener::bind(&*addresses).map_err(fail)
+}
+
+impl Observed {
+    /// Starts to serve, after the sandbox. Until [`Board::serve`] the state is `starting`.
+    pub fn start(self, role: &str, settings: &NodeSettings) -> Result<Serving, Failure> {
+        let node = NodeDocument {
+            key: settings.credentials.as_ref().map(|keys| keys.key().fingerprint().to_string()),
+            limits: Limits::of(settings),
+            pid: std::process::id(),
+            role: role.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..NodeDocument::default()
+        };
+        let board = Arc::new(Board::new(node));
+        if let Some(metrics) = self.metrics {
+            eprintln!("metrics on http://{}/metrics", metrics.local_addr()?);
+            http::serve(metrics, board.clone())?;
+        }
+        if let Some(control) = &self.control {
+            let socket = control.try_clone()?;
+            socket.set_nonblocking(false)?;
+            http::serve(socket, board.clone())?;
+        }
+        Ok(Serving { board, _control: self.control })
+    }
+}
