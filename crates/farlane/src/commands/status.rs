@@ -154,11 +154,11 @@ fn node_text(node: &NodeDocument) -> String {
         NodeState::Silent => "does not answer in time",
     };
     let NodeDocument { role, version, pid, socket, limits, .. } = node;
-    let uptime = seconds(node.uptime_s);
+    let uptime = seconds(node.uptime_ns);
     let mut text = format!("{role} {version}, process {pid}, {state}, up {uptime}: {socket}\n");
-    text += &format!("  limits: payload {} bytes", limits.max_payload);
-    text += &format!(", interrupted links {}", seconds(limits.survive_s));
-    if let Some(rate) = limits.rate_limit {
+    text += &format!("  limits: payload {} bytes", limits.max_payload_bytes);
+    text += &format!(", interrupted links {}", seconds(limits.survive_ns));
+    if let Some(rate) = limits.rate_limit_bits_per_s {
         text += &format!(", {} Mb/s", rate as f64 / 1e6);
     }
     text += "\n";
@@ -192,7 +192,7 @@ fn node_text(node: &NodeDocument) -> String {
 }
 
 fn drive_text(drive: &DriveStatus) -> String {
-    let size = drive.namespaces.iter().map(|namespace| namespace.size).sum();
+    let size = drive.namespaces.iter().map(|namespace| namespace.size_bytes).sum();
     let health = match drive.critical_warning {
         0 => "healthy".to_owned(),
         warning => format!("critical warning {warning:#04x}"),
@@ -210,14 +210,14 @@ fn drive_text(drive: &DriveStatus) -> String {
 const LINKS: [Column<(LinkStatus, Rates)>; 10] = [
     ("link", Left, |(link, _)| link.name.clone()),
     ("state", Left, |(link, _)| state(link.state).to_owned()),
-    ("since", Right, |(link, _)| link.since_s.map_or("-".to_owned(), seconds)),
+    ("since", Right, |(link, _)| link.since_ns.map_or("-".to_owned(), seconds)),
     ("far side", Left, |(link, _)| far_side(link)),
     ("round trip", Right, |(link, _)| {
-        link.round_trip_s.map_or("-".to_owned(), |time| report::time(time * 1e9))
+        link.round_trip_ns.map_or("-".to_owned(), |time| report::time(time as f64))
     }),
-    ("commands/s", Right, |(_, rates)| format!("{:.0}", rates.commands)),
-    ("sent MB/s", Right, |(_, rates)| format!("{:.1}", rates.bytes_sent / 1e6)),
-    ("received MB/s", Right, |(_, rates)| format!("{:.1}", rates.bytes_received / 1e6)),
+    ("commands/s", Right, |(_, rates)| format!("{:.0}", rates.commands_per_s)),
+    ("sent MB/s", Right, |(_, rates)| format!("{:.1}", rates.sent_bytes_per_s / 1e6)),
+    ("received MB/s", Right, |(_, rates)| format!("{:.1}", rates.received_bytes_per_s / 1e6)),
     ("waits for credits", Right, |(link, _)| {
         link.credits.map_or("-".to_owned(), |credits| credits.stalls.to_string())
     }),
@@ -231,7 +231,7 @@ const COMMANDS: [Column<(String, CommandStatus)>; 6] = [
     ("commands", Left, |(_, times)| times.kind.clone()),
     ("number", Right, |(_, times)| times.count().to_string()),
     ("mean us", Right, |(_, times)| {
-        format!("{:.1}", times.sum_s * 1e6 / times.count().max(1) as f64)
+        format!("{:.1}", times.sum_ns as f64 / 1e3 / times.count().max(1) as f64)
     }),
     ("50 % within us", Right, |(_, times)| quantile(times, 0.5)),
     ("99 % within us", Right, |(_, times)| quantile(times, 0.99)),
@@ -267,8 +267,8 @@ fn quantile(times: &CommandStatus, share: f64) -> String {
 }
 
 /// A time of at least a second in its two largest units.
-fn seconds(time: f64) -> String {
-    let whole = time as u64;
+fn seconds(ns: u64) -> String {
+    let whole = ns / 1_000_000_000;
     let (days, hours, minutes) = (whole / 86_400, whole / 3600 % 24, whole / 60 % 60);
     match (days, hours, minutes) {
         (0, 0, 0) => format!("{} s", whole % 60),
@@ -284,8 +284,7 @@ mod tests {
 
     #[test]
     fn times_have_their_two_largest_units() {
-        let cases =
-            [(0.4, "0 s"), (61.0, "1 min 1 s"), (7260.0, "2 h 1 min"), (90_000.0, "1 d 1 h")];
-        cases.iter().for_each(|(time, text)| assert_eq!(seconds(*time), *text));
+        let cases = [(0, "0 s"), (61, "1 min 1 s"), (7260, "2 h 1 min"), (90_000, "1 d 1 h")];
+        cases.iter().for_each(|(time, text)| assert_eq!(seconds(*time * 1_000_000_000), *text));
     }
 }

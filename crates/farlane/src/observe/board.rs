@@ -76,7 +76,7 @@ impl Board {
             node.status.links.extend(links);
             node.status.push = node.status.push.or(push);
         }
-        NodeDocument { state, uptime_s: self.clock.now().as_ns() as f64 / 1e9, ..node }
+        NodeDocument { state, uptime_ns: self.clock.now().as_ns(), ..node }
     }
 }
 

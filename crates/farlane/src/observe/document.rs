@@ -38,8 +38,8 @@ pub struct NodeDocument {
     /// Links, drive and endpoints.
     #[serde(flatten)]
     pub status: Status,
-    /// Seconds since the start of the node.
-    pub uptime_s: f64,
+    /// Time since the start of the node.
+    pub uptime_ns: u64,
     /// Version of farlane.
     pub version: String,
 }
@@ -60,21 +60,21 @@ pub enum NodeState {
 /// Limits of a node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 pub struct Limits {
-    /// Largest payload of a TLP in bytes (`--mps`).
-    pub max_payload: u16,
-    /// Bits per second for the frames of all links (`--rate-limit`); null: no limit.
-    pub rate_limit: Option<u64>,
-    /// Seconds for which a link waits for another connection (`--survive`).
-    pub survive_s: f64,
+    /// Largest payload of a TLP (`--mps`).
+    pub max_payload_bytes: u16,
+    /// Limit for the frames of all links together (`--rate-limit`); null: none.
+    pub rate_limit_bits_per_s: Option<u64>,
+    /// How long a link waits for another connection (`--survive`).
+    pub survive_ns: u64,
 }
 
 impl Limits {
     /// The limits of these settings.
     pub fn of(settings: &NodeSettings) -> Self {
         Self {
-            max_payload: settings.max_payload,
-            rate_limit: settings.rate_limit.map(|rate| rate.bits_per_second),
-            survive_s: settings.survive.as_ns() as f64 / 1e9,
+            max_payload_bytes: settings.max_payload,
+            rate_limit_bits_per_s: settings.rate_limit.map(|rate| rate.bits_per_second),
+            survive_ns: settings.survive.as_ns(),
         }
     }
 }
@@ -82,31 +82,33 @@ impl Limits {
 /// Rates of a link.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 pub struct Rates {
-    /// Bytes per second received, headers included.
-    pub bytes_received: f64,
-    /// Bytes per second sent, headers included.
-    pub bytes_sent: f64,
-    /// I/O commands per second.
-    pub commands: f64,
+    /// I/O commands.
+    pub commands_per_s: f64,
+    /// The interval.
+    pub interval_ns: u64,
     /// Name of the link.
     pub link: String,
-    /// The interval in seconds.
-    pub over_s: f64,
+    /// Received bytes, headers included.
+    pub received_bytes_per_s: f64,
+    /// Sent bytes, headers included.
+    pub sent_bytes_per_s: f64,
 }
 
 impl NodeDocument {
     /// The rates since an earlier state of the same process. A counter that has begun anew counts as
     /// 0.
     pub fn rates_since(&self, earlier: &Self) -> Vec<Rates> {
-        let over_s = self.uptime_s - earlier.uptime_s;
-        if self.pid != earlier.pid || over_s <= 0.0 {
+        let interval_ns = self.uptime_ns.saturating_sub(earlier.uptime_ns);
+        if self.pid != earlier.pid || interval_ns == 0 {
             return Vec::new();
         }
         let mut rates = Vec::new();
         for link in &self.status.links {
             let before = earlier.status.links.iter().find(|before| before.name == link.name);
             let Some(before) = before else { continue };
-            let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / over_s;
+            let rate = |now: u64, before: u64| {
+                now.saturating_sub(before) as f64 * 1e9 / interval_ns as f64
+            };
             let traffic = |name: &str| {
                 let count = |link: &live::status::LinkStatus| link.traffic.get(name).copied();
                 rate(count(link).unwrap_or(0), count(before).unwrap_or(0))
@@ -115,11 +117,11 @@ impl NodeDocument {
                 link.commands.iter().map(live::status::CommandStatus::count).sum()
             };
             rates.push(Rates {
-                bytes_received: traffic("bytes_received"),
-                bytes_sent: traffic("bytes_sent"),
-                commands: rate(commands(link), commands(before)),
+                commands_per_s: rate(commands(link), commands(before)),
+                interval_ns,
                 link: link.name.clone(),
-                over_s,
+                received_bytes_per_s: traffic("bytes_received"),
+                sent_bytes_per_s: traffic("bytes_sent"),
             });
         }
         rates

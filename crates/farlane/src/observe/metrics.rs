@@ -150,7 +150,7 @@ impl Scrape {
         let serves = f64::from(u8::from(node.state == NodeState::Serving));
         gauge(encoder, "node_serving", None, help)?.gauge(&[], serves)?;
         gauge(encoder, "node_uptime", Some(&Unit::Seconds), "Time since the start of the node")?
-            .gauge(&[], node.uptime_s)
+            .gauge(&[], node.uptime_ns as f64 / 1e9)
     }
 
     /// One family of counters with a value per link that has this group of counters.
@@ -182,14 +182,14 @@ impl Scrape {
         }
         let help = "Smoothed round trip of the TCP connection";
         let mut times = gauge(encoder, "link_round_trip", Some(&Unit::Seconds), help)?;
-        for (link, time) in links.iter().filter_map(|link| Some((link, link.round_trip_s?))) {
-            times.gauge(&[("link", &link.name)], time)?;
+        for (link, time) in links.iter().filter_map(|link| Some((link, link.round_trip_ns?))) {
+            times.gauge(&[("link", &link.name)], time as f64 / 1e9)?;
         }
         let help = "Free data credits for posted TLPs";
         let mut bytes = gauge(encoder, "link_credits", Some(&Unit::Bytes), help)?;
         let credits = || links.iter().filter_map(|link| Some((&*link.name, link.credits?)));
         for (link, credits) in credits() {
-            bytes.gauge(&[("link", link)], credits.bytes as f64)?;
+            bytes.gauge(&[("link", link)], credits.data_bytes as f64)?;
         }
         let help = "How often TLPs waited for credits";
         let mut stalls = counter(encoder, "link_credit_stalls", None, help)?;
@@ -239,11 +239,11 @@ impl Scrape {
         let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Histogram)?;
         let bounds = BOUNDS_US.map(|us| us as f64 / 1e6).into_iter().chain([f64::MAX]);
         for (link, times) in all() {
-            let CommandStatus { bins, kind, sum_s } = times;
+            let CommandStatus { bins, kind, sum_ns } = times;
             let bins: Vec<_> = bounds.clone().zip(bins.iter().copied()).collect();
             let labels: Labels<'_> = &[("link", link), ("kind", kind)];
             let mut one = family.encode_family(&labels)?;
-            one.encode_histogram::<NoLabelSet>(*sum_s, times.count(), &bins, None)?;
+            one.encode_histogram::<NoLabelSet>(*sum_ns as f64 / 1e9, times.count(), &bins, None)?;
         }
         Ok(())
     }
@@ -257,7 +257,7 @@ impl Scrape {
         let help = "Critical warning byte of the SMART log; 0: healthy";
         gauge(encoder, "drive_critical_warning", None, help)?
             .gauge(&[], drive.critical_warning.into())?;
-        let size: u64 = drive.namespaces.iter().map(|namespace| namespace.size).sum();
+        let size: u64 = drive.namespaces.iter().map(|namespace| namespace.size_bytes).sum();
         gauge(encoder, "drive_size", Some(&Unit::Bytes), "Size of all namespaces together")?
             .gauge(&[], size as f64)?;
         for (name, unit, key, help) in DRIVE {

@@ -78,6 +78,8 @@ impl ObserveArgs {
 
     fn listen(&self, path: PathBuf) -> Result<Listener, Failure> {
         let group = self.control_group.as_deref().map(group_id).transpose()?;
+        let fail = |error| Failure(format!("{}: {error}", path.display()));
+        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(fail)?;
         // No other user can connect before the group is set.
         let before = umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
         let bound = Listener::at(path.clone());

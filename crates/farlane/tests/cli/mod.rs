@@ -38,6 +38,7 @@ mod sandbox;
 mod service;
 mod sim;
 mod sim_tables;
+mod status;
 mod streams;
 pub mod survival;
 mod trace;

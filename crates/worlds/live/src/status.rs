@@ -65,10 +65,10 @@ pub struct LinkStatus {
     pub push: Counts,
     /// Peers that were rejected, and requests to move the device; empty on a host.
     pub rejected: Counts,
-    /// Smoothed round trip of the TCP connection in seconds, as the kernel measures it; null: unknown.
-    pub round_trip_s: Option<f64>,
-    /// Seconds since the link came up; null: it is down.
-    pub since_s: Option<f64>,
+    /// Smoothed round trip of the TCP connection, as the kernel measures it; null: unknown.
+    pub round_trip_ns: Option<u64>,
+    /// Time since the link came up; null: it is down.
+    pub since_ns: Option<u64>,
     /// Whether the link carries TLPs.
     pub state: LinkState,
     /// Traffic of the link.
@@ -89,8 +89,8 @@ pub struct PeerStatus {
 /// Free credits for posted TLPs.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]
 pub struct CreditStatus {
-    /// Bytes of data.
-    pub bytes: u64,
+    /// Data.
+    pub data_bytes: u64,
     /// Headers: one per TLP.
     pub headers: u64,
     /// How often TLPs waited for credits since the link came up.
@@ -105,8 +105,8 @@ pub struct CommandStatus {
     pub bins: Vec<u64>,
     /// `read`, `write`, `flush` or `other`.
     pub kind: String,
-    /// Sum of the times in seconds.
-    pub sum_s: f64,
+    /// Sum of the times.
+    pub sum_ns: u64,
 }
 
 /// A drive.
@@ -129,12 +129,12 @@ pub struct DriveStatus {
 /// A namespace.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]
 pub struct NamespaceStatus {
-    /// Bytes per block.
-    pub block: u64,
+    /// Size of a block.
+    pub block_bytes: u64,
     /// Namespace ID.
     pub nsid: u32,
-    /// Bytes.
-    pub size: u64,
+    /// Size.
+    pub size_bytes: u64,
     /// Whether it is write protected.
     pub write_protected: bool,
 }
@@ -176,14 +176,14 @@ impl LinkStatus {
         let up_since = tunnel.up_since();
         let free = tunnel.queue().posted_credits();
         let credits = CreditStatus {
-            bytes: u64::from(free.data) * 16,
+            data_bytes: u64::from(free.data) * 16,
             headers: free.headers.into(),
             stalls: tunnel.queue().credit_stalls(),
         };
         Self {
             credits: up_since.map(|_| credits),
             name,
-            since_s: up_since.map(|since| (now - since).as_ns() as f64 / 1e9),
+            since_ns: up_since.map(|since| (now - since).as_ns()),
             state: match up_since {
                 None => LinkState::Down,
                 Some(_) if tunnel.is_interrupted() => LinkState::Interrupted,
@@ -196,7 +196,7 @@ impl LinkStatus {
 
     /// Sets what the connection knows.
     pub(crate) fn connected_by(&mut self, carrier: &Carrier) {
-        self.round_trip_s = carrier.round_trip().map(|time| time.as_secs_f64());
+        self.round_trip_ns = carrier.round_trip().map(|time| time.as_nanos() as u64);
     }
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn commands(times: &CommandTimes) -> Vec<CommandStatus> {
     let status = |(kind, times): (&str, nvme::times::Histogram)| CommandStatus {
         bins: times.bins.into(),
         kind: kind.to_owned(),
-        sum_s: times.sum_ns as f64 / 1e9,
+        sum_ns: times.sum_ns.try_into().unwrap_or(u64::MAX),
     };
     times.list().map(status).into()
 }
@@ -244,9 +244,9 @@ impl DriveStatus {
     pub(crate) fn new(subsystem: &Subsystem) -> Self {
         let (drive, history) = (subsystem.drive(), subsystem.history());
         let namespace = |(nsid, one): (u32, &nvme::state::Namespace)| NamespaceStatus {
-            block: 1 << one.block_shift,
+            block_bytes: 1 << one.block_shift,
             nsid,
-            size: one.blocks << one.block_shift,
+            size_bytes: one.blocks << one.block_shift,
             write_protected: one.write_protected,
         };
         let counters = [

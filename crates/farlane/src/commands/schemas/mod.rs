@@ -6,6 +6,7 @@ mod help;
 mod page;
 
 use super::{bench, demo, drive, io, ping, tsn};
+use crate::observe::document::StatusDocument;
 use plan::run::document;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -88,6 +89,7 @@ fn documents() -> Vec<Documented> {
     vec![
         document::<demo::print::DemoDocument<'_>>("demo", "`farlane demo --json`"),
         document::<ping::PingDocument>("ping", "`farlane ping --json`"),
+        document::<StatusDocument>("status", "`farlane status --json`"),
         document::<drive::show::DriveDocument>("drive-show", "`farlane drive show --json`"),
         document::<io::document::IoDocument>("io", "`farlane io --json`"),
         document::<latency_linux::Document>(
