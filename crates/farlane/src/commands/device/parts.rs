@@ -1,6 +1,7 @@
 //! The threads that serve the further connections of links.
 
-use super::{Args, line, print_report};
+use super::{Args, log_event, print_report};
+use crate::log::Subject;
 use crate::output::wrong_usage;
 use live::attached::DrivePart;
 use live::device::{DeviceEvent, FurtherConnection};
@@ -108,7 +109,7 @@ fn serve(
             let named = |(what, counters)| (format!("connection {number}: {what}"), counters);
             print_report(&report.into_iter().map(named).collect());
         }
-        event => eprintln!("connection {number}: {}", line(&event)),
+        event => log_event(&event, &format!("connection {number}: "), Subject::default()),
     };
     let ran = node.run(stop.fd(), || stop.request(), print);
     print(DeviceEvent::Report(node.report()));
