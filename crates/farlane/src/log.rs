@@ -1,7 +1,9 @@
-//! `--log-level` and `--log-format`: the log of a node on standard error.
+//! `--log-level` and `--log-format`: the log of a node on standard error. `live::limiter` limits the
+//! rate of events.
 
 use crate::output::one_of;
 use chrono::{DateTime, SecondsFormat, Utc};
+use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 use live::net::Remote;
 use serde::Serialize;
@@ -20,22 +22,21 @@ use tracing_subscriber::registry::LookupSpan;
 #[derive(Args, Clone, Debug)]
 pub struct LogArgs {
     /// Least severe events of the log on stderr
-    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = one_of(LEVELS, name))]
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = levels())]
     log_level: Level,
     /// Form of the log. docs/command-line.md describes the lines
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log_format: FormatOption,
 }
 
-const LEVELS: [Level; 4] = [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG];
-
-fn name(level: Level) -> &'static str {
-    match level {
+fn levels() -> impl TypedValueParser<Value = Level> {
+    let levels = [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG];
+    one_of(levels, |level| match level {
         Level::ERROR => "error",
         Level::WARN => "warn",
         Level::INFO => "info",
         _ => "debug",
-    }
+    })
 }
 
 /// The value of `--log-format`.
@@ -93,8 +94,7 @@ pub fn event(level: Level, subject: Subject<'_>, message: impl Display) {
     match level {
         Level::ERROR => write!(error),
         Level::WARN => write!(warn),
-        Level::INFO => write!(info),
-        _ => write!(debug),
+        _ => write!(info),
     }
 }
 
@@ -127,14 +127,22 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let time = DateTime::<Utc>::from(SystemTime::now());
+        let level = event.metadata().level();
         let mut line = Line {
             time: time.to_rfc3339_opts(SecondsFormat::Millis, true),
-            level: *event.metadata().level(),
+            level: level.as_str(),
             message: String::new(),
             fields: Map::new(),
         };
         event.record(&mut line);
-        writer.write_str(&line.text(*self))
+        match self {
+            Self::Text => writeln!(writer, "{} {level} {}", line.time, one_line(&line.message)),
+            Self::Journal => writeln!(writer, "<{}>{}", priority(level), one_line(&line.message)),
+            Self::Json => {
+                let object = serde_json::to_string(&line).expect("strings and numbers");
+                writeln!(writer, "{object}")
+            }
+        }
     }
 }
 
@@ -142,15 +150,10 @@ where
 #[derive(Serialize)]
 struct Line {
     time: String,
-    #[serde(serialize_with = "level_name")]
-    level: Level,
+    level: &'static str,
     message: String,
     #[serde(flatten)]
     fields: Map<String, Value>,
-}
-
-fn level_name<S: serde::Serializer>(level: &Level, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(level.as_str())
 }
 
 impl Visit for Line {
@@ -167,20 +170,9 @@ impl Visit for Line {
     }
 }
 
-impl Line {
-    fn text(&self, format: Format) -> String {
-        let Self { time, level, message, .. } = self;
-        match format {
-            Format::Text => format!("{time} {level} {}\n", one_line(message)),
-            Format::Journal => format!("<{}>{}\n", priority(*level), one_line(message)),
-            Format::Json => serde_json::to_string(self).expect("strings and numbers") + "\n",
-        }
-    }
-}
-
 /// The priority of syslog(3) in front of a line for systemd's journal (sd-daemon(3)).
-fn priority(level: Level) -> u8 {
-    match level {
+fn priority(level: &Level) -> u8 {
+    match *level {
         Level::ERROR => 3,
         Level::WARN => 4,
         Level::INFO => 6,
