@@ -6,6 +6,7 @@
 //! - `node`, `namespace`, `gate_args`, `key_args`, `push_args`, `sandbox_args`, `trace_args`: options
 //!   that several commands share
 //! - `link_end`: a link end without a device, for `ping` and `move`
+//! - `log`: the log of device, switch and host nodes
 //! - `observe`: the state of a running node for `farlane status` and Prometheus
 //! - `output`: standard output and standard error, which may be closed or full
 //! - `progress`: the progress on one line of a terminal
@@ -21,6 +22,7 @@ mod fault_args;
 mod gate_args;
 mod key_args;
 mod link_end;
+mod log;
 mod namespace;
 mod node;
 mod observe;

@@ -211,7 +211,7 @@ pub fn group_name(group: u16) -> String {
     }
 }
 
-/// Prints one line of counters per link or endpoint on stderr.
+/// Writes one line of counters per link or endpoint to the log.
 pub fn print_report(report: &Report) {
-    report.iter().for_each(|(name, counters)| eprintln!("{name}: {counters}"));
+    report.iter().for_each(|(name, counters)| tracing::info!("{name}: {counters}"));
 }

@@ -5,6 +5,7 @@
 //! this crate. They ignore errors of standard error. An error of standard output makes the command
 //! fail at its end.
 
+use crate::log;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use report::FAIL;
 use report::target::Target;
@@ -79,13 +80,19 @@ pub fn with_usage(program: fn() -> ExitCode) -> ExitCode {
     })
 }
 
-/// Prints a warning on standard error.
+/// Prints a warning on standard error, in the log if the command is a node.
 pub fn warning(text: impl Display) {
+    if log::is_started() {
+        return tracing::warn!("{text}");
+    }
     eprintln!("{} {text}", coloured(io::stderr().is_terminal(), "warning:", 33));
 }
 
-/// Prints further information on standard error.
+/// Prints further information on standard error, in the log if the command is a node.
 pub fn note(text: impl Display) {
+    if log::is_started() {
+        return tracing::info!("{text}");
+    }
     eprintln!("note: {text}");
 }
 

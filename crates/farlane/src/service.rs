@@ -4,10 +4,12 @@
 use crate::output::warning;
 use live::{Control, Stop};
 use sd_notify::NotifyState;
+use tracing::debug;
 
 /// The node serves: units with `Type=notify` are active from here on. `systemctl status` shows
 /// `status`.
 pub fn ready(status: &str) {
+    debug!("ready, status for the service manager: {status}");
     notify(&[NotifyState::Status(status), NotifyState::Ready]);
 }
 

@@ -82,7 +82,7 @@ impl TraceArgs {
 
     /// Stops or restarts the trace if SIGUSR2 requests it, and prints a message about the change.
     pub fn switch(&self, tracer: &Tracer, stop: &Stop) {
-        self.target().switch(tracer, stop).into_iter().for_each(|line| eprintln!("{line}"));
+        self.target().switch(tracer, stop).into_iter().for_each(|line| tracing::info!("{line}"));
     }
 
     /// Closes the file. Fails if the file is not complete; the error names the file.

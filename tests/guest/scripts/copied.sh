@@ -4,7 +4,7 @@ rm -f /run/copied*
 ip netns exec listener farlane device --listen "$1" --insecure \
     --namespace file=/run/copied,size=1M >/dev/null 2>/tmp/said &
 device=$!
-until_true 10 grep -q '^listening on' /tmp/said
+until_true 10 grep -q ' listening on' /tmp/said
 
 transfer() {
     ip netns exec talker farlane io --connect "$1" --insecure --rw write --size 128k \

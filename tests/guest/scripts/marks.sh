@@ -47,7 +47,7 @@ node() {
     shift 2
     ip netns exec listener farlane device --listen "$listen" --insecure --namespace ram=1M "$@" 2>/tmp/said &
     device=$!
-    until_true 10 grep -q '^listening on' /tmp/said
+    until_true 10 grep -q ' listening on' /tmp/said
     ip netns exec talker farlane ping "$connect" --insecure --count 20 "$@"
     kill -INT $device
     wait $device

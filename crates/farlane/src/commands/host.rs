@@ -2,17 +2,18 @@
 
 use super::Outcome;
 use crate::key_args::follow;
+use crate::log::{self, Level, LogArgs, Subject};
 use crate::node::{
     NodeArgs, check_links, instance, parse_mps, print_report, raise_descriptor_limit,
 };
 use crate::observe::ObserveArgs;
-use crate::output::{note, warning, wrong_usage};
+use crate::output::{warning, wrong_usage};
 use crate::push_args::PushArgs;
 use crate::sandbox_args::{SandboxArgs, add_proc, needs_of, ports};
 use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
-use live::host::{HostEvent, HostNode, MachineSettings};
+use live::host::{EndpointChange, HostEvent, HostNode, MachineSettings};
 use live::net::Peer;
 use live::{Clock, LinkWait};
 use pcie::{enumerate, root};
@@ -20,6 +21,7 @@ use report::span;
 use sandbox::Access;
 use std::io;
 use std::path::{Path, PathBuf};
+use tracing::info;
 use wire::Duration;
 use wire::trace::NodeRole;
 
@@ -80,10 +82,13 @@ pub struct Args {
     observe: ObserveArgs,
     #[command(flatten)]
     sandbox: SandboxArgs,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
+    args.log.start();
     check_time_outs(args);
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
@@ -109,7 +114,7 @@ pub fn run(args: &Args) -> Outcome {
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
     let mut links = LinkWait::new(clock.now(), args.wait);
     if args.hot_plug {
-        links = links.allow_missing(|text| note(text));
+        links = links.allow_missing(|text| warning(text));
     }
     let settings = MachineSettings {
         root: root::Settings { max_payload: mps, ecrc: args.ecrc, ..root::Settings::default() },
@@ -137,13 +142,14 @@ pub fn run(args: &Args) -> Outcome {
             links.check(now, switch)
         },
     )?;
-    node.identities().iter().for_each(|line| eprintln!("{line}"));
+    node.identities().iter().for_each(|line| info!("{line}"));
     print_options(&node.sockets());
     for (number, summary) in node.summaries().iter().enumerate() {
-        eprintln!("endpoint {number}: {summary}");
+        let subject = Subject { endpoint: Some(number), ..Subject::default() };
+        log::event(Level::INFO, subject, format_args!("endpoint {number}: {summary}"));
     }
-    eprintln!("sandbox: {restrictions}");
-    eprintln!("ready");
+    info!("sandbox: {restrictions}");
+    info!("ready");
     service::ready(&format!("offers endpoints: {}", node.sockets().len()));
     serving.board.serve(vec![stop.requester()?], 1);
     let control = || {
@@ -193,21 +199,61 @@ fn device_option(socket: &Path) -> String {
 }
 
 fn print_event(event: HostEvent) {
+    match &event {
+        HostEvent::Report(report) => return print_report(report),
+        HostEvent::Offered(_, path, _) => println!("-device '{}'", device_option(path)),
+        _ => {}
+    }
+    log::event(level(&event), subject(&event), line(&event));
+}
+
+/// The severity of an event: lost links and refusals are warnings, changed contents and unusable
+/// devices are errors.
+fn level(event: &HostEvent) -> Level {
     match event {
-        HostEvent::Offered(number, path, summary) => {
-            println!("-device '{}'", device_option(&path));
-            eprintln!("endpoint {number}: offered: {summary}");
-        }
-        HostEvent::Report(report) => print_report(&report),
-        HostEvent::DuplicateSerial(number, other) => warning(format_args!(
-            "endpoints {other} and {number} have the same serial number: a guest refuses the \
-             second; start one of the device nodes with another --serial"
-        )),
-        event => eprintln!("{}", line(&event)),
+        HostEvent::VmmAttached(_)
+        | HostEvent::VmmGone(..)
+        | HostEvent::LinkResumed(..)
+        | HostEvent::PathUp(..)
+        | HostEvent::LinkUp(..)
+        | HostEvent::Offered(..)
+        | HostEvent::Endpoint(_, EndpointChange::Reattached)
+        | HostEvent::Report(_)
+        | HostEvent::Status(_) => Level::INFO,
+        HostEvent::Suppressed(rest) => level(&rest.last),
+        HostEvent::LinkDown(..)
+        | HostEvent::LinkInterrupted(..)
+        | HostEvent::PathLost(..)
+        | HostEvent::Refused(..)
+        | HostEvent::DuplicateSerial(..) => Level::WARN,
+        HostEvent::Endpoint(..) | HostEvent::Unusable(..) => Level::ERROR,
     }
 }
 
-/// One line per event; empty for events with a print of their own.
+/// The port or the endpoint of an event.
+fn subject(event: &HostEvent) -> Subject<'_> {
+    match event {
+        HostEvent::LinkDown(port, _)
+        | HostEvent::LinkInterrupted(port, _)
+        | HostEvent::LinkResumed(port, _)
+        | HostEvent::PathLost(port, ..)
+        | HostEvent::PathUp(port, _)
+        | HostEvent::LinkUp(port, _)
+        | HostEvent::Refused(port, _)
+        | HostEvent::Unusable(port, _) => Subject { port: Some(*port), ..Subject::default() },
+        HostEvent::Offered(number, ..)
+        | HostEvent::VmmAttached(number)
+        | HostEvent::VmmGone(number, _)
+        | HostEvent::DuplicateSerial(number, _)
+        | HostEvent::Endpoint(number, _) => {
+            Subject { endpoint: Some(*number), ..Subject::default() }
+        }
+        HostEvent::Suppressed(rest) => subject(&rest.last),
+        HostEvent::Report(_) | HostEvent::Status(_) => Subject::default(),
+    }
+}
+
+/// One line per event; empty for reports.
 fn line(event: &HostEvent) -> String {
     match event {
         HostEvent::VmmAttached(number) => format!("endpoint {number}: VMM attached"),
@@ -227,9 +273,11 @@ fn line(event: &HostEvent) -> String {
         HostEvent::Endpoint(number, news) => format!("endpoint {number}: {news}"),
         HostEvent::Unusable(port, why) => format!("port {port}: {why}"),
         HostEvent::Suppressed(rest) => rest.line("such lines", &line(&rest.last)),
-        HostEvent::DuplicateSerial(..)
-        | HostEvent::Offered(..)
-        | HostEvent::Report(_)
-        | HostEvent::Status(_) => String::new(),
+        HostEvent::Offered(number, _, summary) => format!("endpoint {number}: offered: {summary}"),
+        HostEvent::DuplicateSerial(number, other) => format!(
+            "endpoints {other} and {number} have the same serial number: a guest refuses the \
+             second; start one of the device nodes with another --serial"
+        ),
+        HostEvent::Report(_) | HostEvent::Status(_) => String::new(),
     }
 }

@@ -1,9 +1,10 @@
 //! `farlane switch`: a switch node between a host and device nodes.
 
 use super::Outcome;
-use crate::commands::device::print_event;
+use crate::commands::device::log_event;
 use crate::fault_args::NodeFaultArgs;
 use crate::key_args::follow;
+use crate::log::{LogArgs, Subject};
 use crate::node::{NodeArgs, check_links, instance, listeners, listening_on, print_report};
 use crate::observe::ObserveArgs;
 use crate::sandbox_args::{SandboxArgs, needs_of, ports};
@@ -13,6 +14,7 @@ use crate::trace_args::TraceArgs;
 use live::device::DeviceEvent;
 use live::net::{Peer, ReservedAddress};
 use live::{Clock, DeviceNode, wait_for_links};
+use tracing::info;
 use wire::frame::Role;
 use wire::trace::NodeRole;
 
@@ -50,10 +52,13 @@ pub struct Args {
     observe: ObserveArgs,
     #[command(flatten)]
     sandbox: SandboxArgs,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
+    args.log.start();
     let own = listening_on(&args.listen, args.node.keys.protection())?;
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
@@ -81,20 +86,22 @@ pub fn run(args: &Args) -> Outcome {
         .with_faults(args.faults.faults());
     wait_for_links(&mut node, &stop)?;
     let links = node.attached_mut().links_mut().identities();
-    links.iter().for_each(|line| eprintln!("{line}"));
-    eprintln!("sandbox: {restrictions}");
+    links.iter().for_each(|line| info!("{line}"));
+    info!("sandbox: {restrictions}");
     let listening = format!("listening on {}", node.addresses()?);
-    eprintln!("{listening}");
+    info!("{listening}");
     service::ready(&listening);
     serving.board.serve(vec![stop.requester()?], 1);
     let control = || {
         args.trace.switch(&tracer, &stop);
         service::request(&stop)
     };
-    let ran = node.run(stop.fd(), control, |event| match event {
+    let print = |event| match event {
         DeviceEvent::Status(status) => serving.board.show(0, *status),
-        event => print_event(event),
-    });
+        DeviceEvent::Report(report) => print_report(&report),
+        event => log_event(&event, "", Subject::default()),
+    };
+    let ran = node.run(stop.fd(), control, print);
     let traced = args.trace.close(&tracer);
     print_report(&node.report());
     ran?;

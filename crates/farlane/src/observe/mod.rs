@@ -145,7 +145,7 @@ impl Observed {
         };
         let board = Arc::new(Board::new(node));
         if let Some(metrics) = self.metrics {
-            eprintln!("metrics on http://{}/metrics", metrics.local_addr()?);
+            tracing::info!("metrics on http://{}/metrics", metrics.local_addr()?);
             http::serve(metrics, board.clone())?;
         }
         if let Some(control) = &self.control {

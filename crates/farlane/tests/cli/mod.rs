@@ -20,6 +20,7 @@ mod lab;
 mod latency;
 mod lease;
 mod live;
+mod log;
 mod media;
 mod mistakes;
 mod nodes;

@@ -1,6 +1,7 @@
 //! Standard output and standard error that are full or closed.
 
 use crate::support::program::{farlane, one_line, ping, plan_of as plan, scratch};
+use crate::support::transcript::message;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -58,7 +59,8 @@ fn a_node_outlives_the_reader_of_its_log() {
     let arguments = ["device", "--listen", "127.0.0.1:0", "--namespace", "ram=1M"];
     let mut node = farlane(&arguments).spawn().unwrap();
     let mut lines = BufReader::new(node.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let address = lines.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
+    let address =
+        lines.find_map(|line| Some(message(&line).strip_prefix("listening on ")?.to_owned()));
     drop(lines);
     (0..4).for_each(|_| _ = ping(address.as_ref().expect("an address"), "10"));
     let pid = rustix::process::Pid::from_child(&node);

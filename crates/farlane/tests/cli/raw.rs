@@ -21,7 +21,7 @@ fn killed_node_is_detected_and_replacement_connects() {
         let log = first.line("Max_Payload_Size");
         assert_eq!(
             log,
-            "note: raw Ethernet on far0 at an MTU of 1500 carries payloads of at most 1024 bytes: using \
+            "raw Ethernet on far0 at an MTU of 1500 carries payloads of at most 1024 bytes: using \
              Max_Payload_Size 1024"
         );
         let address = first.listens().replace("raw:far0,", "raw:near0,");

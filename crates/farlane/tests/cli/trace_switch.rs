@@ -70,7 +70,7 @@ fn a_full_disk_is_reported_when_it_happens_and_the_last_lines_appear_all_the_sam
     let trace = folder.join("full.trace");
     let (mut node, address) = device_on_small_disk(&folder, &trace, 1);
     ping(&address, "20");
-    let full = node.line("warning: cannot write");
+    let full = node.line("cannot write");
     assert!(full.contains("full.trace: File too large") && full.ends_with("; the trace stops"));
     ping(&address, "20");
     assert_eq!(node.interrupt().code(), Some(1));
@@ -90,7 +90,7 @@ fn a_trace_on_a_disk_with_room_again_goes_on_after_a_signal() {
     let load = ["io", "--connect", &address, "--rw", "read", "--size", "64k"];
     let run = || assert!(farlane(&load).status().unwrap().success());
     run();
-    node.line("warning: cannot write");
+    node.line("cannot write");
     run();
     let most = getrlimit(Resource::Fsize).maximum;
     prlimit(Some(node.pid()), Resource::Fsize, Rlimit { current: most, maximum: most }).unwrap();

@@ -57,9 +57,9 @@ impl Transcript {
         Self { path: path.to_owned(), shared }
     }
 
-    /// Returns the text so far.
+    /// Returns the text so far. Lines of a node's log are without time and level.
     pub fn text(&self) -> String {
-        self.shared.lock().so_far.clone()
+        self.shared.lock().so_far.split_inclusive('\n').map(message).collect()
     }
 
     /// Waits for a line that contains `part`, after the line of the previous wait. Panics if no
@@ -72,8 +72,9 @@ impl Transcript {
             while let Some(length) = text.so_far[text.seen..].find('\n') {
                 let (from, end) = (text.seen, text.seen + length);
                 text.seen = end + 1;
-                if text.so_far[from..end].contains(part) {
-                    return text.so_far[from..end].trim_end().to_owned();
+                let line = message(&text.so_far[from..end]);
+                if line.contains(part) {
+                    return line.trim_end().to_owned();
                 }
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -101,5 +102,18 @@ impl Transcript {
         for line in text.lines().skip(count.saturating_sub(lines)) {
             eprintln!("{}", line.trim_end());
         }
+    }
+}
+
+/// Returns a line without the time and the level that begin a line of a node's log.
+pub fn message(line: &str) -> &str {
+    let mut words = line.splitn(3, ' ');
+    match (words.next(), words.next(), words.next()) {
+        (Some(time), Some("ERROR" | "WARN" | "INFO" | "DEBUG"), Some(message))
+            if time.starts_with("20") && time.ends_with('Z') =>
+        {
+            message
+        }
+        _ => line,
     }
 }

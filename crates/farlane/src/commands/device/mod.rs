@@ -5,6 +5,7 @@ mod parts;
 use super::{Failure, Outcome};
 use crate::fault_args::DriveFaultArgs;
 use crate::key_args::follow;
+use crate::log::{self, Level, LogArgs, Subject};
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listeners, listening_on, print_report};
 use crate::observe::ObserveArgs;
@@ -14,9 +15,9 @@ use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use clap::{ArgGroup, value_parser};
-use live::attached::{QUEUES, drive_settings};
+use live::attached::{Notice, QUEUES, drive_settings};
 use live::device::{DeviceEvent, serve};
-use live::net::{Address, ReservedAddress};
+use live::net::{Address, Remote, ReservedAddress};
 use live::{Clock, Control, DeviceNode, NvmeDrive, Stop};
 use nvme::{MAX_QUEUES, NamespaceAccess};
 use parts::FurtherThreads;
@@ -24,7 +25,8 @@ use std::io;
 use std::path::PathBuf;
 use std::thread;
 use switch::push_store::CAPACITY;
-use switch::tunnel::{LEASE, Settings};
+use switch::tunnel::{Cause, LEASE, Settings};
+use tracing::info;
 use wire::Duration;
 use wire::frame::{LinkConnection, MoveStatus, Moved, Role};
 use wire::trace::NodeRole;
@@ -96,6 +98,8 @@ pub struct Args {
     observe: ObserveArgs,
     #[command(flatten)]
     sandbox: SandboxArgs,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
@@ -118,6 +122,7 @@ fn parse_access(text: &str) -> Result<NamespaceAccess, String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
+    args.log.start();
     let protection = args.node.keys.protection();
     let resolve = |texts: &String| {
         let texts: Vec<_> = texts.split(',').map(str::to_owned).collect();
@@ -197,16 +202,16 @@ pub fn run(args: &Args) -> Outcome {
         let node = node.with_faults(of_node.clone());
         let Some((session, goes_on)) = sessions.next() else { return Ok(node) };
         if goes_on.is_some() {
-            eprintln!("goes on for the host of a process that was killed");
+            info!("goes on for the host of a process that was killed");
         }
         node.with_session(session, goes_on)
     };
     let mut nodes = drive.controllers().zip(reserved).map(start).collect::<io::Result<Vec<_>>>()?;
-    eprintln!("sandbox: {restrictions}");
+    info!("sandbox: {restrictions}");
     let mut listening = Vec::new();
     for (number, node) in nodes.iter().enumerate() {
         let line = format!("{}listening on {}", controller(several, number), node.addresses()?);
-        eprintln!("{line}");
+        info!("{line}");
         listening.push(line);
     }
     service::ready(&listening.join("; "));
@@ -223,7 +228,10 @@ pub fn run(args: &Args) -> Outcome {
                 }
                 serving.board.show(number, *status);
             }
-            event => eprintln!("{name}{}", line(&event)),
+            event => {
+                let controller = several.then_some(number + 1);
+                log_event(&event, &name, Subject { controller, ..Subject::default() });
+            }
         }
     };
     let stops = further.iter().map(|_| Stop::new()).collect::<io::Result<Vec<_>>>()?;
@@ -261,7 +269,7 @@ pub fn run(args: &Args) -> Outcome {
     let reports = nodes.iter().map(|node| DeviceEvent::Report(node.report()));
     reports.enumerate().for_each(|(number, report)| print(number, report));
     ran?;
-    eprintln!("all data are on the media");
+    info!("all data are on the media");
     traced
 }
 
@@ -270,11 +278,55 @@ fn controller(several: bool, number: usize) -> String {
     if several { format!("controller {}: ", number + 1) } else { String::new() }
 }
 
-/// Prints an event on stderr.
-pub(crate) fn print_event(event: DeviceEvent) {
+/// Writes an event, except for reports, to the log; `name` begins the message.
+pub(crate) fn log_event(event: &DeviceEvent, name: &str, subject: Subject<'_>) {
+    let subject = Subject { peer: peer(event), ..subject };
+    log::event(level(event), subject, format_args!("{name}{}", line(event)));
+}
+
+/// The severity of an event: lost links, rejected peers and faults are warnings.
+fn level(event: &DeviceEvent) -> Level {
     match event {
-        DeviceEvent::Report(report) => print_report(&report),
-        event => eprintln!("{}", line(&event)),
+        DeviceEvent::HostDown(_, Cause::Goodbye | Cause::Moved)
+        | DeviceEvent::Authenticated(_)
+        | DeviceEvent::HostUp(_)
+        | DeviceEvent::HostResumed(_)
+        | DeviceEvent::HostPathUp(_)
+        | DeviceEvent::HostFailedOver(_)
+        | DeviceEvent::Attached(Notice::Info(_))
+        | DeviceEvent::Report(_)
+        | DeviceEvent::Status(_) => Level::INFO,
+        DeviceEvent::Moved { answer, .. } if answer.status == MoveStatus::Done => Level::INFO,
+        DeviceEvent::Suppressed(rest) => level(&rest.last),
+        DeviceEvent::HostInterrupted(..)
+        | DeviceEvent::HostPathLost(..)
+        | DeviceEvent::HostDown(..)
+        | DeviceEvent::TurnedAway(..)
+        | DeviceEvent::Moved { .. }
+        | DeviceEvent::Attached(Notice::Warning(_))
+        | DeviceEvent::Fault(_) => Level::WARN,
+    }
+}
+
+/// The peer of an event.
+fn peer(event: &DeviceEvent) -> Option<&Remote> {
+    match event {
+        DeviceEvent::Authenticated(peer)
+        | DeviceEvent::HostUp(peer)
+        | DeviceEvent::HostInterrupted(peer, _)
+        | DeviceEvent::HostResumed(peer)
+        | DeviceEvent::HostPathLost(peer, _)
+        | DeviceEvent::HostPathUp(peer)
+        | DeviceEvent::HostFailedOver(peer)
+        | DeviceEvent::HostDown(Some(peer), _)
+        | DeviceEvent::TurnedAway(peer, _)
+        | DeviceEvent::Moved { by: peer, .. } => Some(peer),
+        DeviceEvent::Suppressed(rest) => peer(&rest.last),
+        DeviceEvent::HostDown(None, _)
+        | DeviceEvent::Fault(_)
+        | DeviceEvent::Attached(_)
+        | DeviceEvent::Report(_)
+        | DeviceEvent::Status(_) => None,
     }
 }
 
@@ -305,7 +357,7 @@ fn line(event: &DeviceEvent) -> String {
             rest.line(events, &line(&rest.last))
         }
         DeviceEvent::Fault(fault) => format!("fault begins: {fault}"),
-        DeviceEvent::Attached(news) => news.clone(),
+        DeviceEvent::Attached(Notice::Info(text) | Notice::Warning(text)) => text.clone(),
         DeviceEvent::Report(_) | DeviceEvent::Status(_) => String::new(),
     }
 }

@@ -1,6 +1,7 @@
 //! The threads that serve the further connections of links.
 
-use super::{Args, line, print_report};
+use super::{Args, log_event, print_report};
+use crate::log::Subject;
 use crate::observe::Board;
 use crate::output::wrong_usage;
 use live::attached::DrivePart;
@@ -115,7 +116,7 @@ fn serve(
             status.links[0].name = format!("connection {number}");
             board.show(number.into(), *status);
         }
-        event => eprintln!("connection {number}: {}", line(&event)),
+        event => log_event(&event, &format!("connection {number}: "), Subject::default()),
     };
     let ran = node.run(stop.fd(), || stop.request(), print);
     print(DeviceEvent::Report(node.report()));

@@ -10,6 +10,7 @@ use crate::stock_guest::guest::Guest;
 use crate::stock_guest::lab::json;
 use crate::stock_guest::script::{Script, script};
 use crate::support::folder;
+use crate::support::transcript::message;
 use crate::support::tshark::repository;
 
 /// EtherType of MACsec (IEEE 802.1AE-2018, 9.4).
@@ -108,13 +109,15 @@ fn commands(page: &str, heading: Option<&str>) -> Vec<Shown> {
     all
 }
 
-/// Returns lines without numbers and repeated spaces.
+/// Returns lines without numbers and repeated spaces. Transcripts show lines of nodes without time
+/// and level.
 fn masked(text: &str) -> Vec<String> {
     let mask = |word: &str| match word.contains("SHA256:") {
         true => word.to_owned(),
         false => word.replace(|letter: char| letter.is_ascii_digit(), ""),
     };
-    let line = |line: &str| line.split_whitespace().map(mask).collect::<Vec<_>>().join(" ");
+    let line =
+        |line: &str| message(line).split_whitespace().map(mask).collect::<Vec<_>>().join(" ");
     text.lines().map(line).collect()
 }
 

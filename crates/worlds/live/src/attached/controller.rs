@@ -1,7 +1,7 @@
 //! A controller of a drive, as the function of a node.
 
 use super::drive::Drive;
-use super::{Attached, Report};
+use super::{Attached, Notice, Report};
 use crate::poller::{Activity, Poller};
 use crate::status::{DriveStatus, LinkStatus, Status, commands, counts};
 use crate::trace::Tracer;
@@ -135,8 +135,9 @@ impl Attached for NvmeDrive {
         self.drive.borrow_mut().drain()
     }
 
-    fn take_notice(&mut self) -> Option<String> {
-        if self.is_first() { self.drive.borrow_mut().take_notice() } else { None }
+    fn take_notice(&mut self) -> Option<Notice> {
+        let notice = self.is_first().then(|| self.drive.borrow_mut().take_notice());
+        notice.flatten().map(Notice::Warning)
     }
 
     fn report(&self) -> Report {

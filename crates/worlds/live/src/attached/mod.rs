@@ -24,6 +24,15 @@ use pcie::endpoint::Unsent;
 use std::io;
 use wire::Instant;
 
+/// A message of an attached function for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A change that harms nothing, such as a link that is up again.
+    Info(String),
+    /// A fault, or a lost link.
+    Warning(String),
+}
+
 /// A function and its I/O; by default it has none.
 pub trait Attached: Function {
     /// Handles the descriptors that `poller` reports ready. Returns whether anything happened, and
@@ -68,7 +77,7 @@ pub trait Attached: Function {
     }
 
     /// The next message for the user; each is returned once.
-    fn take_notice(&mut self) -> Option<String> {
+    fn take_notice(&mut self) -> Option<Notice> {
         None
     }
 

@@ -1,6 +1,6 @@
 //! A switch with the connections of its links.
 
-use super::{Attached, Report};
+use super::{Attached, Notice, Report};
 use crate::links::Links;
 use crate::poller::{Activity, Poller};
 use crate::status::{LinkStatus, Status, counts};
@@ -93,33 +93,35 @@ impl Attached for Switch {
         self.links.service(now, &mut self.node, poller)
     }
 
-    fn take_notice(&mut self) -> Option<String> {
+    fn take_notice(&mut self) -> Option<Notice> {
         while let Some(event) = self.links.event() {
-            match event {
+            return Some(match event {
                 LinkEvent::Up(port, _) => {
                     let identity = self.links.identity(port);
                     let identity = identity.map(|identity| format!(": {identity}"));
-                    return Some(format!("port {port}: link up{}", identity.unwrap_or_default()));
+                    Notice::Info(format!("port {port}: link up{}", identity.unwrap_or_default()))
                 }
                 LinkEvent::Down { link: port, cause, .. } => {
-                    return Some(format!("port {port}: link down: {cause}"));
+                    Notice::Warning(format!("port {port}: link down: {cause}"))
                 }
                 LinkEvent::Failed { link: port, why, permanent: true, .. } => {
-                    return Some(format!("port {port}: no link to {why}"));
+                    Notice::Warning(format!("port {port}: no link to {why}"))
                 }
                 LinkEvent::Interrupted(port, cause) => {
-                    return Some(format!("port {port}: link interrupted: {cause}"));
+                    Notice::Warning(format!("port {port}: link interrupted: {cause}"))
                 }
-                LinkEvent::Resumed(port) => return Some(format!("port {port}: link resumed")),
+                LinkEvent::Resumed(port) => Notice::Info(format!("port {port}: link resumed")),
                 LinkEvent::PathLost(port, path, cause) => {
-                    return Some(format!("port {port}: path {path} lost: {cause}"));
+                    Notice::Warning(format!("port {port}: path {path} lost: {cause}"))
                 }
                 LinkEvent::PathUp(port, path) => {
-                    return Some(format!("port {port}: path {path} up"));
+                    Notice::Info(format!("port {port}: path {path} up"))
                 }
                 // Another attempt follows automatically, and failovers are counted.
-                LinkEvent::FailedOver(..) | LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
-            }
+                LinkEvent::FailedOver(..) | LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {
+                    continue;
+                }
+            });
         }
         None
     }

@@ -122,6 +122,7 @@ impl EventLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attached::Notice;
     use crate::net::{Address, Remote};
     use switch::tunnel::Cause;
     use wire::Duration;
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn hosts_that_come_and_go_do_not_hide_what_happens_to_the_media() {
         let events = (0..10_000).map(|_| DeviceEvent::HostUp(peer(1)));
-        let lost = DeviceEvent::Attached("disk.img has no record".to_owned());
+        let lost = DeviceEvent::Attached(Notice::Warning("disk.img has no record".to_owned()));
         let (emitted, _) = emitted(Duration::from_ms(1), events.chain([lost]));
         assert!(matches!(emitted.last(), Some(DeviceEvent::Attached(_))), "{emitted:?}");
     }

@@ -8,7 +8,7 @@ mod named;
 mod serve;
 mod session;
 
-use crate::attached::{Attached, Report};
+use crate::attached::{Attached, Notice, Report};
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
@@ -70,7 +70,7 @@ pub enum DeviceEvent {
     /// A count of events that were not reported one by one.
     Suppressed(Suppressed<Self>),
     /// A message of the attached function.
-    Attached(String),
+    Attached(Notice),
     /// The counters, as requested.
     Report(Report),
     /// The state, as requested.
