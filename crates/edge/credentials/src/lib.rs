@@ -23,5 +23,5 @@ mod watch;
 pub use fingerprint::Fingerprint;
 pub use key::{KeyError, NodeKey};
 pub use peers::{Identity, Peers, PeersError, Refusal, host_identifier};
-pub use tls::{Cipher, Handshake};
+pub use tls::{Cipher, Handshake, StatusClient, StatusServer, accept_status, connect_status};
 pub use watch::{Credentials, Watch};

@@ -58,6 +58,8 @@ pub struct Identity {
     pub rights: Rights,
     /// Whether the key may be the far side of a connection that this node opens.
     pub serves: bool,
+    /// Whether the key may read the state of this node.
+    pub status: bool,
     /// The line, by what it requires of the peer.
     key: Key,
     /// The certificate that a line with an authority requires.
@@ -112,6 +114,7 @@ struct Line {
     roots: RootCertStore,
     rights: Rights,
     serves: bool,
+    status: bool,
     /// Seconds since 1970.
     not_before: i64,
     /// Seconds since 1970.
@@ -173,7 +176,7 @@ impl Peers {
 
     /// One peer with all rights, in no file.
     pub fn only(name: &str, fingerprint: Fingerprint) -> Self {
-        let text = format!("{name} {fingerprint} use,move,probe,serve");
+        let text = format!("{name} {fingerprint} use,move,probe,status,serve");
         let line = Line::parse(&text, Path::new("")).expect("a valid line");
         Self { lines: vec![line] }
     }
@@ -231,8 +234,8 @@ impl Peers {
             let peer = Presented { fingerprint: identity.fingerprint, certificate };
             line.matches(&peer, now).map_err(bad)?;
         }
-        let same = (&present.name, &present.rights, present.serves)
-            == (&identity.name, &identity.rights, identity.serves);
+        let same = (&present.name, &present.rights, present.serves, present.status)
+            == (&identity.name, &identity.rights, identity.serves, identity.status);
         if same { Ok(()) } else { Err(unknown()) }
     }
 }
@@ -258,16 +261,18 @@ impl Line {
         }
         let key = next("a key after the name: SHA256:... or ca=FILE,san=NAME")?;
         let key = parse_key(key, folder)?;
-        let (mut rights, mut serves) = (Rights::default(), false);
-        for right in next("rights after the key: use, move, probe or serve")?.split(',') {
+        let (mut rights, mut serves, mut status) = (Rights::default(), false, false);
+        for right in next("rights after the key: use, move, probe, status or serve")?.split(',') {
             match right {
                 "use" => rights.attach = Groups::Any,
                 "move" => rights.move_device = true,
                 "probe" => rights.probe = true,
+                "status" => status = true,
                 "serve" => serves = true,
                 _ => {
                     return Err(format!(
-                        "invalid right '{right}': expected use, move, probe or serve"
+                        "invalid right '{right}': expected use, move, probe, status or \
+                         serve"
                     ));
                 }
             }
@@ -295,7 +300,7 @@ impl Line {
             }
         }
         let roots = RootCertStore::empty();
-        Ok(Self { name: name.into(), key, roots, rights, serves, not_before, not_after })
+        Ok(Self { name: name.into(), key, roots, rights, serves, status, not_before, not_after })
     }
 
     /// Whether the line describes `peer`. Fails with the reason if the certificate has the name
@@ -343,6 +348,7 @@ impl Line {
             fingerprint,
             rights: self.rights.clone(),
             serves: self.serves,
+            status: self.status,
             key: key.clone(),
             chain: None,
         })

@@ -12,12 +12,20 @@ use rustls::sign::SingleCertAndKey;
 use rustls::{
     CertificateError, CipherSuite, ClientConfig, ClientConnection, Connection,
     DigitallySignedStruct, DistinguishedName, Error, ServerConfig, ServerConnection,
-    SignatureScheme, SupportedCipherSuite, version,
+    SignatureScheme, StreamOwned, SupportedCipherSuite, version,
 };
+use std::io::{Read, Write};
 use std::sync::{Arc, OnceLock};
 
 /// The protocol's name (ALPN, RFC 7301): a connection for another protocol is refused.
 const PROTOCOL: &[u8] = b"farlane";
+/// The protocol's name of the state of a node.
+const HTTP: &[u8] = b"http/1.1";
+
+/// The listening end of a connection for the state of a node.
+pub type StatusServer<S> = StreamOwned<ServerConnection, S>;
+/// The connecting end of a connection for the state of a node.
+pub type StatusClient<S> = StreamOwned<ClientConnection, S>;
 
 /// The encryption of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,22 +88,8 @@ impl Handshake {
     /// # Errors
     /// If the key does not fit TLS 1.3.
     pub fn accept(credentials: &Arc<Credentials>) -> Result<Self, Error> {
-        let verifier = Verifier::new(credentials, End::Accepts);
-        let key = credentials.key();
-        let builder = ServerConfig::builder_with_provider(credentials.provider().clone())
-            .with_protocol_versions(&[&version::TLS13])?
-            .with_client_cert_verifier(verifier.clone());
-        let mut config = match key.has_certificate {
-            true => builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(key.certified()))),
-            false => builder.with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(
-                key.certified(),
-            ))),
-        };
-        // No session is resumed: each connection proves its key, and nothing can be replayed.
-        config.send_tls13_tickets = 0;
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.alpn_protocols = vec![PROTOCOL.into()];
-        let tls = ServerConnection::new(config.into())?.into();
+        let (verifier, config) = server(credentials, End::Accepts, PROTOCOL)?;
+        let tls = ServerConnection::new(config)?.into();
         Ok(Self { tls, verifier })
     }
 
@@ -104,25 +98,8 @@ impl Handshake {
     /// # Errors
     /// If the key does not fit TLS 1.3.
     pub fn connect(credentials: &Arc<Credentials>, peer: Option<Arc<str>>) -> Result<Self, Error> {
-        let verifier = Verifier::new(credentials, End::Connects(peer));
-        let key = credentials.key();
-        let builder = ClientConfig::builder_with_provider(credentials.provider().clone())
-            .with_protocol_versions(&[&version::TLS13])?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier.clone());
-        let mut config = match key.has_certificate {
-            true => {
-                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key.certified())))
-            }
-            false => builder.with_client_cert_resolver(Arc::new(
-                AlwaysResolvesClientRawPublicKeys::new(key.certified()),
-            )),
-        };
-        config.resumption = Resumption::disabled();
-        config.enable_sni = false;
-        config.alpn_protocols = vec![PROTOCOL.into()];
-        let name = ServerName::try_from("farlane").expect("a DNS name");
-        let tls = ClientConnection::new(config.into(), name)?.into();
+        let (verifier, config) = client(credentials, peer, PROTOCOL)?;
+        let tls = ClientConnection::new(config, name())?.into();
         Ok(Self { tls, verifier })
     }
 
@@ -132,9 +109,87 @@ impl Handshake {
     }
 }
 
+/// The listening end over `stream`, for peers with the right `status`.
+///
+/// # Errors
+/// If the key does not fit TLS 1.3.
+pub fn accept_status<S: Read + Write>(
+    credentials: &Arc<Credentials>,
+    stream: S,
+) -> Result<StatusServer<S>, Error> {
+    let (_, config) = server(credentials, End::Shows, HTTP)?;
+    Ok(StreamOwned::new(ServerConnection::new(config)?, stream))
+}
+
+/// The connecting end over `stream`, to a peer with the right `serve`.
+///
+/// # Errors
+/// If the key does not fit TLS 1.3.
+pub fn connect_status<S: Read + Write>(
+    credentials: &Arc<Credentials>,
+    stream: S,
+) -> Result<StatusClient<S>, Error> {
+    let (_, config) = client(credentials, None, HTTP)?;
+    Ok(StreamOwned::new(ClientConnection::new(config, name())?, stream))
+}
+
+fn server(
+    credentials: &Arc<Credentials>,
+    end: End,
+    protocol: &[u8],
+) -> Result<(Arc<Verifier>, Arc<ServerConfig>), Error> {
+    let verifier = Verifier::new(credentials, end);
+    let key = credentials.key();
+    let builder = ServerConfig::builder_with_provider(credentials.provider().clone())
+        .with_protocol_versions(&[&version::TLS13])?
+        .with_client_cert_verifier(verifier.clone());
+    let mut config = match key.has_certificate {
+        true => builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(key.certified()))),
+        false => builder
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key.certified()))),
+    };
+    // No session is resumed: each connection proves its key, and nothing can be replayed.
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.alpn_protocols = vec![protocol.into()];
+    Ok((verifier, config.into()))
+}
+
+fn client(
+    credentials: &Arc<Credentials>,
+    peer: Option<Arc<str>>,
+    protocol: &[u8],
+) -> Result<(Arc<Verifier>, Arc<ClientConfig>), Error> {
+    let verifier = Verifier::new(credentials, End::Connects(peer));
+    let key = credentials.key();
+    let builder = ClientConfig::builder_with_provider(credentials.provider().clone())
+        .with_protocol_versions(&[&version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier.clone());
+    let mut config = match key.has_certificate {
+        true => {
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key.certified())))
+        }
+        false => builder.with_client_cert_resolver(Arc::new(
+            AlwaysResolvesClientRawPublicKeys::new(key.certified()),
+        )),
+    };
+    config.resumption = Resumption::disabled();
+    config.enable_sni = false;
+    config.alpn_protocols = vec![protocol.into()];
+    Ok((verifier, config.into()))
+}
+
+/// The name of any server: the verifier looks only at keys.
+fn name() -> ServerName<'static> {
+    ServerName::try_from("farlane").expect("a DNS name")
+}
+
 #[derive(Debug)]
 enum End {
     Accepts,
+    /// Accepts, and shows the state.
+    Shows,
     Connects(Option<Arc<str>>),
 }
 
@@ -172,7 +227,7 @@ impl Verifier {
             }
             let all = [end_entity].into_iter().chain(intermediates);
             let certificates = all.map(|certificate| certificate.clone().into_owned()).collect();
-            let is_client = matches!(self.end, End::Accepts);
+            let is_client = !matches!(self.end, End::Connects(_));
             let found = chain.insert(Arc::new(Chain { certificates, is_client }));
             let bad = |_| Error::from(CertificateError::BadEncoding);
             let certificate = webpki::EndEntityCert::try_from(end_entity).map_err(bad)?;
@@ -188,10 +243,11 @@ impl Verifier {
 
     /// Refuses a known peer without a right that this end needs.
     fn admit(&self, identity: Identity) -> Result<Identity, Refusal> {
-        let Identity { name, fingerprint, rights, serves, .. } = &identity;
+        let Identity { name, fingerprint, rights, serves, status, .. } = &identity;
         let no_right = |right| Err(Refusal::NoRight(name.clone(), *fingerprint, right));
         match &self.end {
             End::Accepts if !rights.any() => no_right("use, move or probe"),
+            End::Shows if !status => no_right("status"),
             End::Connects(_) if !serves => no_right("serve"),
             End::Connects(Some(expected)) if expected != name => {
                 Err(Refusal::AnotherPeer(name.clone(), *fingerprint, expected.clone()))

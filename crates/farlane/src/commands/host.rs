@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> Outcome {
     needs.path(&args.vfio_user, Access::Sockets);
     // Where the kernel has no Linux AIO, the node looks at descriptors of clients there.
     add_proc(&mut needs);
-    let observed = args.observe.bind("host", &mut needs)?;
+    let observed = args.observe.bind("host", &options, &mut needs)?;
     // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
     let serving = observed.start("host", &options)?;

@@ -1,15 +1,20 @@
 //! `farlane status` and `farlane top`: the state of running nodes.
 
 use super::json;
+use crate::key_args::KeyArgs;
 use crate::observe::document::{NodeDocument, NodeState, Rates, StatusDocument};
 use crate::observe::folders;
-use crate::output::note;
+use crate::observe::until::Until;
+use crate::output::{note, wrong_usage};
+use credentials::{Credentials, connect_status};
 use live::status::{CommandStatus, DriveStatus, EndpointStatus, LinkState, LinkStatus};
 use report::Align::{Left, Right};
 use report::{Column, Failure, Outcome, Table, span};
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration as Span;
 use wire::Duration;
@@ -23,13 +28,12 @@ const LONGEST: u64 = 16 << 20;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     farlane status\n  \
-    farlane status /run/farlane/device-1234.sock --json\n\n\
+    farlane status /run/farlane/device-1234.sock --json\n  \
+    farlane status 192.0.2.7:9464 --key ops.key --peers ops.peers\n\n\
     Control sockets belong to the user of the node; --control-group admits a group.")]
 pub struct Args {
-    /// Control socket of a node; by default all in $RUNTIME_DIRECTORY, /run/farlane and
-    /// $XDG_RUNTIME_DIR/farlane
-    #[arg(value_name = "SOCKET")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    source: SourceArgs,
     /// Interval of the rates. A number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::seconds)]
     interval: Duration,
@@ -41,9 +45,8 @@ pub struct Args {
 /// Show the state of running nodes again and again, until Ctrl-C
 #[derive(clap::Args, Debug)]
 pub struct TopArgs {
-    /// Control socket of a node; by default as `farlane status`
-    #[arg(value_name = "SOCKET")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    source: SourceArgs,
     /// Time between two screens. A number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = span::seconds)]
     interval: Duration,
@@ -52,11 +55,23 @@ pub struct TopArgs {
     count: u64,
 }
 
+/// Where the state comes from.
+#[derive(clap::Args, Debug)]
+struct SourceArgs {
+    /// Control socket of a node, or with --key the address of its --metrics, HOST:PORT. By default all
+    /// in $RUNTIME_DIRECTORY, /run/farlane and $XDG_RUNTIME_DIR/farlane
+    #[arg(value_name = "SOCKET")]
+    socket: Option<PathBuf>,
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
 /// Runs `farlane status`.
 pub fn run(args: &Args) -> Outcome {
-    let before = nodes(args.socket.as_deref())?;
+    let keys = args.source.keys.credentials()?;
+    let before = nodes(&args.source, &keys)?;
     sleep(Span::from_nanos(args.interval.as_ns()));
-    let nodes = with_rates(nodes(args.socket.as_deref())?, &before);
+    let nodes = with_rates(nodes(&args.source, &keys)?, &before);
     match args.json {
         true => println!("{}", json(&StatusDocument { nodes, schema: 1 })),
         false => print!("{}", text(&nodes)),
@@ -66,11 +81,12 @@ pub fn run(args: &Args) -> Outcome {
 
 /// Runs `farlane top`.
 pub fn top(args: &TopArgs) -> Outcome {
-    let mut before = nodes(args.socket.as_deref())?;
+    let keys = args.source.keys.credentials()?;
+    let mut before = nodes(&args.source, &keys)?;
     let clear = if io::stdout().is_terminal() { "\x1b[H\x1b[J" } else { "" };
     for _ in 0..if args.count == 0 { u64::MAX } else { args.count } {
         sleep(Span::from_nanos(args.interval.as_ns()));
-        let nodes = with_rates(nodes(args.socket.as_deref())?, &before);
+        let nodes = with_rates(nodes(&args.source, &keys)?, &before);
         print!("{clear}{}", text(&nodes));
         crate::output::finish().map_err(Failure)?;
         before = nodes;
@@ -87,10 +103,21 @@ fn with_rates(mut nodes: Vec<NodeDocument>, before: &[NodeDocument]) -> Vec<Node
 }
 
 /// The nodes with this socket, or with a socket in the default folders. Fails if no node answers.
-fn nodes(socket: Option<&Path>) -> Result<Vec<NodeDocument>, Failure> {
+fn nodes(
+    source: &SourceArgs,
+    keys: &Option<Arc<Credentials>>,
+) -> Result<Vec<NodeDocument>, Failure> {
     let fail = |path: &Path, error: io::Error| Failure(format!("{}: {error}", path.display()));
-    if let Some(path) = socket {
-        return Ok(vec![fetch(path).map_err(|error| fail(path, error))?]);
+    match (&source.socket, keys) {
+        (Some(address), Some(keys)) => {
+            let node = fetch_by_tls(&address.to_string_lossy(), keys);
+            return Ok(vec![node.map_err(|error| fail(address, error))?]);
+        }
+        (Some(path), None) => {
+            return Ok(vec![fetch(path).map_err(|error| fail(path, error))?]);
+        }
+        (None, Some(_)) => wrong_usage("--key needs the address of a node: HOST:PORT"),
+        (None, None) => {}
     }
     let mut found = Vec::new();
     for path in sockets() {
@@ -121,11 +148,29 @@ fn sockets() -> Vec<PathBuf> {
     sockets
 }
 
-/// Requests the state of a node.
+/// Requests the state of a node by its control socket.
 fn fetch(path: &Path) -> io::Result<NodeDocument> {
-    let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    let stream = Until::new(UnixStream::connect(path)?, PATIENCE);
+    request(stream, path.display().to_string())
+}
+
+/// Requests the state of a node by its address.
+fn fetch_by_tls(text: &str, keys: &Arc<Credentials>) -> io::Result<NodeDocument> {
+    let mut last = io::Error::other("expected HOST:PORT");
+    for address in text.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => {
+                let stream = Until::new(stream, PATIENCE);
+                let tls = connect_status(keys, stream).map_err(io::Error::other)?;
+                return request(tls, text.to_owned());
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn request(mut stream: impl Read + Write, socket: String) -> io::Result<NodeDocument> {
     stream.write_all(b"GET /status HTTP/1.1\r\nHost: node\r\n\r\n")?;
     let mut answer = Vec::new();
     stream.take(LONGEST).read_to_end(&mut answer)?;
@@ -139,7 +184,7 @@ fn fetch(path: &Path) -> io::Result<NodeDocument> {
     let node = serde_json::from_slice(&answer[length..]).map_err(|error| {
         io::Error::other(format!("a document of another version of farlane: {error}"))
     })?;
-    Ok(NodeDocument { socket: path.display().to_string(), ..node })
+    Ok(NodeDocument { socket, ..node })
 }
 
 /// A node with its tables.

@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Outcome {
     let reserved = own.iter().map(reserve).collect::<Result<_, _>>()?;
     let mut needs = needs_of(&options, &args.trace, addresses());
     needs.connect = ports(&peers);
-    let observed = args.observe.bind("switch", &mut needs)?;
+    let observed = args.observe.bind("switch", &options, &mut needs)?;
     // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
     let serving = observed.start("switch", &options)?;

@@ -3,74 +3,55 @@
 
 use super::Board;
 use super::metrics;
+use super::until::{Limited, Until};
+use credentials::{Credentials, accept_status};
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Connections at the same time; further ones are closed.
 const MOST: usize = 16;
 /// The longest request in bytes.
 const LONGEST: usize = 8 << 10;
-/// The time for the whole request, and for the whole answer.
+/// The time for a request with its answer.
 const TIME: Duration = Duration::from_secs(5);
 /// Pause after a failed `accept(2)`, such as without free descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A listening socket.
-pub trait Listening: Send + 'static {
-    /// Its connections.
-    type Stream: Stream;
-
-    /// The next connection.
-    fn next(&self) -> io::Result<Self::Stream>;
+/// Serves the control socket.
+pub fn on_socket(listener: UnixListener, board: Arc<Board>) -> io::Result<()> {
+    serve(move || Ok(listener.accept()?.0), move |stream| answer(stream, &board))
 }
 
-/// A connection.
-pub trait Stream: Read + Write + Send + 'static {
-    /// Limits the next read and write.
-    fn limit(&self, time: Duration) -> io::Result<()>;
-}
-
-impl Listening for TcpListener {
-    type Stream = TcpStream;
-
-    fn next(&self) -> io::Result<TcpStream> {
-        Ok(self.accept()?.0)
-    }
-}
-
-impl Stream for TcpStream {
-    fn limit(&self, time: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(time))?;
-        self.set_write_timeout(Some(time))
-    }
-}
-
-impl Listening for UnixListener {
-    type Stream = UnixStream;
-
-    fn next(&self) -> io::Result<UnixStream> {
-        Ok(self.accept()?.0)
-    }
-}
-
-impl Stream for UnixStream {
-    fn limit(&self, time: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(time))?;
-        self.set_write_timeout(Some(time))
-    }
+/// Serves an address; with `keys`, by TLS.
+pub fn on_address(
+    listener: TcpListener,
+    keys: Option<Arc<Credentials>>,
+    board: Arc<Board>,
+) -> io::Result<()> {
+    let accept = move || Ok(listener.accept()?.0);
+    serve(accept, move |stream| {
+        let Some(keys) = &keys else { return answer(stream, &board) };
+        let mut tls = accept_status(keys, stream).map_err(io::Error::other)?;
+        let answered = answer(&mut tls, &board);
+        tls.conn.send_close_notify();
+        answered.and(tls.flush())
+    })
 }
 
 /// Serves until the process ends. Fails if no thread can start.
-pub fn serve(listener: impl Listening, board: Arc<Board>) -> io::Result<()> {
-    let open = Arc::new(AtomicUsize::new(0));
-    let accept = move || {
+fn serve<S: Limited + Send + 'static>(
+    accept: impl Fn() -> io::Result<S> + Send + 'static,
+    answer: impl Fn(Until<S>) -> io::Result<()> + Send + Sync + 'static,
+) -> io::Result<()> {
+    let (open, answer) = (Arc::new(AtomicUsize::new(0)), Arc::new(answer));
+    let serve = move || {
         loop {
-            let Ok(stream) = listener.next() else {
+            let Ok(stream) = accept() else {
                 std::thread::sleep(PAUSE);
                 continue;
             };
@@ -78,15 +59,15 @@ pub fn serve(listener: impl Listening, board: Arc<Board>) -> io::Result<()> {
                 continue;
             }
             open.fetch_add(1, Ordering::SeqCst);
-            let (of_thread, board) = (Counted(open.clone()), board.clone());
-            // Without a thread the connection is closed.
+            let (counted, answer) = (Counted(open.clone()), answer.clone());
+            // Without a thread the connection is closed. Errors concern only the peer.
             let _ = Builder::new().name("status".to_owned()).spawn(move || {
-                let _counted = of_thread;
-                let _ = answer(stream, &board);
+                let _counted = counted;
+                let _ = answer(Until::new(stream, TIME));
             });
         }
     };
-    Builder::new().name("control".to_owned()).spawn(accept)?;
+    Builder::new().name("control".to_owned()).spawn(serve)?;
     Ok(())
 }
 
@@ -100,7 +81,7 @@ impl Drop for Counted {
 }
 
 /// Reads a request and answers it.
-fn answer(mut stream: impl Stream, board: &Board) -> io::Result<()> {
+fn answer(mut stream: impl Read + Write, board: &Board) -> io::Result<()> {
     let (status, kind, body) = match request(&mut stream)? {
         Some(Request::Status) => {
             let document = serde_json::to_string(&board.request()).map_err(io::Error::other)?;
@@ -116,14 +97,7 @@ fn answer(mut stream: impl Stream, board: &Board) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
-    let until = Instant::now() + TIME;
-    let bytes = [head.as_bytes(), body.as_bytes()].concat();
-    let mut left = &bytes[..];
-    while !left.is_empty() {
-        limit(&stream, until)?;
-        let written = stream.write(left)?;
-        left = &left[written..];
-    }
+    stream.write_all(&[head.as_bytes(), body.as_bytes()].concat())?;
     stream.flush()
 }
 
@@ -135,8 +109,8 @@ enum Request {
 }
 
 /// Reads a request; `None` if it is malformed.
-fn request(stream: &mut impl Stream) -> io::Result<Option<Request>> {
-    let (mut bytes, until) = (Vec::new(), Instant::now() + TIME);
+fn request(stream: &mut impl Read) -> io::Result<Option<Request>> {
+    let mut bytes = Vec::new();
     loop {
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut parsed = httparse::Request::new(&mut headers);
@@ -153,19 +127,10 @@ fn request(stream: &mut impl Stream) -> io::Result<Option<Request>> {
             Ok(httparse::Status::Partial) if bytes.len() >= LONGEST => return Ok(None),
             Ok(httparse::Status::Partial) => {}
         }
-        limit(stream, until)?;
         let mut part = [0; 1024];
         match stream.read(&mut part)? {
             0 => return Ok(None),
             count => bytes.extend_from_slice(&part[..count]),
         }
-    }
-}
-
-/// Limits the next read and write to the time that is left.
-fn limit(stream: &impl Stream, until: Instant) -> io::Result<()> {
-    match until.checked_duration_since(Instant::now()) {
-        Some(left) if !left.is_zero() => stream.limit(left),
-        _ => Err(io::ErrorKind::TimedOut.into()),
     }
 }

@@ -6,6 +6,7 @@ mod board;
 pub mod document;
 mod http;
 mod metrics;
+pub mod until;
 
 use crate::output::{warning, wrong_usage};
 pub use board::Board;
@@ -32,8 +33,8 @@ pub struct ObserveArgs {
     /// Group whose members may use the control socket, besides its owner and root
     #[arg(long, value_name = "GROUP")]
     control_group: Option<String>,
-    /// Loopback address on which Prometheus can scrape metrics: HOST:PORT. Any user of this machine
-    /// can read them
+    /// Serve metrics and state over HTTP on this address: HOST:PORT. Any user of this machine can read
+    /// loopback; other addresses need --key, and peers the right status
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<String>,
 }
@@ -55,7 +56,12 @@ pub struct Serving {
 impl ObserveArgs {
     /// Binds the sockets, before the sandbox and other threads. Fails if an address that the user
     /// named cannot be used.
-    pub fn bind(&self, role: &str, needs: &mut Needs) -> Result<Observed, Failure> {
+    pub fn bind(
+        &self,
+        role: &str,
+        settings: &NodeSettings,
+        needs: &mut Needs,
+    ) -> Result<Observed, Failure> {
         let control = match &self.control {
             Some(path) if path == Path::new("off") => None,
             Some(path) => Some(self.listen(path.clone())?),
@@ -64,7 +70,8 @@ impl ObserveArgs {
         if let Some(folder) = control.as_ref().and_then(|control| control.path().parent()) {
             needs.path(folder, Access::Sockets);
         }
-        let metrics = self.metrics.as_deref().map(listen_for_metrics).transpose()?;
+        let metrics = self.metrics.as_deref();
+        let metrics = metrics.map(|text| listen_for_metrics(text, settings)).transpose()?;
         Ok(Observed { control, metrics })
     }
 
@@ -117,17 +124,15 @@ fn group_id(name: &str) -> Result<Gid, Failure> {
     }
 }
 
-fn listen_for_metrics(text: &str) -> Result<TcpListener, Failure> {
+fn listen_for_metrics(text: &str, settings: &NodeSettings) -> Result<TcpListener, Failure> {
     let fail = |error| Failure(format!("--metrics {text}: {error}"));
     let addresses: Vec<_> = match text.to_socket_addrs() {
         Ok(found) => found.collect(),
         Err(error) => wrong_usage(format!("--metrics {text}: {error}; expected HOST:PORT")),
     };
-    if let Some(other) = addresses.iter().find(|address| !address.ip().is_loopback()) {
-        wrong_usage(format!(
-            "--metrics {other}: expected a loopback address, because metrics have no keys; a proxy \
-             with TLS can forward them"
-        ))
+    let other = addresses.iter().find(|address| !address.ip().is_loopback());
+    if let (Some(other), None) = (other, &settings.credentials) {
+        wrong_usage(format!("--metrics {other}: expected a loopback address, or --key"))
     }
     TcpListener::bind(&*addresses).map_err(fail)
 }
@@ -145,13 +150,16 @@ impl Observed {
         };
         let board = Arc::new(Board::new(node));
         if let Some(metrics) = self.metrics {
-            tracing::info!("metrics on http://{}/metrics", metrics.local_addr()?);
-            http::serve(metrics, board.clone())?;
+            let address = metrics.local_addr()?;
+            let keys = settings.credentials.clone().filter(|_| !address.ip().is_loopback());
+            let scheme = if keys.is_some() { "https" } else { "http" };
+            tracing::info!("metrics on {scheme}://{address}/metrics");
+            http::on_address(metrics, keys, board.clone())?;
         }
         if let Some(control) = &self.control {
             let socket = control.try_clone()?;
             socket.set_nonblocking(false)?;
-            http::serve(socket, board.clone())?;
+            http::on_socket(socket, board.clone())?;
         }
         Ok(Serving { board, _control: self.control })
     }

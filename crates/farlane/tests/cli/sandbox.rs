@@ -81,7 +81,9 @@ fn a_line_states_what_is_in_force() {
     let parts = line.split("; ").collect::<Vec<_>>();
     assert_eq!(parts[0], "sandbox: capabilities none");
     match parts[1].strip_prefix("Landlock ABI ") {
-        Some(landlock) => assert!(landlock.ends_with(": 3 folders"), "file, /proc, control: {line}"),
+        Some(landlock) => {
+            assert!(landlock.ends_with(": 3 folders"), "file, /proc, control: {line}")
+        }
         None => cannot("the line about Landlock", parts[1]),
     }
     assert!(parts[2].starts_with("seccomp: ") && parts[2].ends_with(" system calls denied"));

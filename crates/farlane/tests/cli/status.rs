@@ -1,7 +1,10 @@
 //! `farlane status`, `farlane top` and `--metrics`.
 
+use crate::cli::keys::Keys;
 use crate::support::process::wait_until;
-use crate::support::program::{fails, farlane, is_refused, json, prints, scratch, succeeds, text};
+use crate::support::program::{
+    fails, farlane, is_refused, json, node, prints, scratch, succeeds, text,
+};
 use crate::support::{ANY, Node, Process};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,9 +16,9 @@ use std::time::Duration;
 /// The answer to a request, with its head.
 fn answer(mut stream: impl Read + Write, request: &str) -> String {
     write!(stream, "{request}").expect("a request");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("an answer");
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 fn scrape(address: &str) -> String {
@@ -173,6 +176,33 @@ fn metrics_stay_on_this_machine() {
     let refuses = |address: &str, parts: &[&str]| {
         is_refused(&[&device[..], &["--metrics", address]].concat(), parts);
     };
-    refuses("0.0.0.0:0", &["--metrics 0.0.0.0:0: expected a loopback address"]);
+    refuses("0.0.0.0:0", &["--metrics 0.0.0.0:0: expected a loopback address, or --key"]);
     refuses("localhost", &["expected HOST:PORT"]);
+}
+
+#[test]
+fn state_crosses_the_network_only_with_a_key_that_may_read_it() {
+    let keys = Keys::new("status-keys", &["device", "ops", "host", "stranger"]);
+    keys.peers("device", "ops {ops} status\nhost {host} use,probe");
+    for name in ["ops", "host", "stranger"] {
+        keys.peers(name, "device {device} serve");
+    }
+    let device = ["device", "--listen", ANY, "--namespace", "ram=1M", "--control", "off"];
+    let device = node(&keys.with("device", &[&device[..], &["--metrics", "0.0.0.0:0"]].concat()));
+    let line = device.line("metrics on https://0.0.0.0:");
+    let port = line.rsplit(':').next().and_then(|rest| rest.strip_suffix("/metrics"));
+    let address = format!("127.0.0.1:{}", port.expect("a port"));
+    device.listens();
+    let status = ["status", &address, "--interval", "1ms"];
+    let shown = prints(&keys.with("ops", &status));
+    assert!(shown.contains("device 0.1.0, process ") && shown.contains("serves"), "{shown}");
+    for name in ["host", "stranger"] {
+        fails(&keys.with(name, &status), &[&address, "received fatal alert"]);
+    }
+    let plain = answer(TcpStream::connect(&address).expect("a connection"), "GET /status\r\n\r\n");
+    assert!(!plain.contains("device"), "{plain}");
+    // A key that loses the right reads nothing more.
+    keys.peers("device", "host {host} use,probe\nops {ops} probe");
+    device.line("read the file of peers again");
+    fails(&keys.with("ops", &status), &["received fatal alert"]);
 }

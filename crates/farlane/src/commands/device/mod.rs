@@ -159,7 +159,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut needs = needs_of(&options, &args.trace, addresses.iter().flatten());
     namespaces.iter().for_each(|one| add_backing(&mut needs, one));
     args.drive.iter().for_each(|folder| add_drive(&mut needs, folder));
-    let observed = args.observe.bind("device", &mut needs)?;
+    let observed = args.observe.bind("device", &options, &mut needs)?;
     // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
     let serving = observed.start("device", &options)?;
