@@ -6,6 +6,7 @@
 //! - `node`, `namespace`, `gate_args`, `key_args`, `push_args`, `sandbox_args`, `trace_args`: options
 //!   that several commands share
 //! - `link_end`: a link end without a device, for `ping` and `move`
+//! - `node_file`: the options of a node from a file
 //! - `output`: standard output and standard error, which may be closed or full
 //! - `progress`: the progress on one line of a terminal
 //! - `service`: messages to the service manager
@@ -22,6 +23,7 @@ mod key_args;
 mod link_end;
 mod namespace;
 mod node;
+mod node_file;
 mod plan_args;
 mod progress;
 mod push_args;
@@ -33,8 +35,8 @@ mod trace_args;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
-    Ended, bench, calibrate, campaign, compare, demo, device, drive, host, io, key, latency, live,
-    move_to, ping, reproduce, sim, switch, trace, tsn, work,
+    Ended, bench, calibrate, campaign, check, compare, demo, device, drive, host, io, key, latency,
+    live, move_to, ping, reproduce, run, sim, switch, trace, tsn, work,
 };
 use std::process::ExitCode;
 
@@ -70,6 +72,8 @@ enum Command {
     Key(key::Args),
     Latency(latency::Args),
     Switch(switch::Args),
+    Run(run::Args),
+    Check(check::Args),
     Move(move_to::Args),
     Ping(ping::Args),
     Sim(sim::Args),
@@ -110,7 +114,11 @@ fn program() -> ExitCode {
             Ended::Interrupted => ExitCode::from(signals::INTERRUPTED),
         }
     };
-    let result = match parsed().command {
+    let command = match parsed().command {
+        Command::Run(args) => args.command(),
+        command => command,
+    };
+    let result = match command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args).map(ended),
         Command::Device(args) => device::run(&args),
@@ -120,6 +128,8 @@ fn program() -> ExitCode {
         Command::Key(args) => key::run(&args),
         Command::Latency(args) => latency::run(&args),
         Command::Switch(args) => switch::run(&args),
+        Command::Run(_) => unreachable!("a file has the role of a node"),
+        Command::Check(args) => check::run(&args),
         Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),
         Command::Sim(args) => sim::run(&args).map(ended),

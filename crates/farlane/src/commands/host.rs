@@ -1,11 +1,11 @@
 //! `farlane host`: offers remote endpoints to VMMs.
 
-use super::Outcome;
+use super::{Failure, Outcome};
 use crate::key_args::follow;
 use crate::node::{
     NodeArgs, check_links, instance, parse_mps, print_report, raise_descriptor_limit,
 };
-use crate::output::{note, warning, wrong_usage};
+use crate::output::{caught, note, warning, wrong_usage};
 use crate::push_args::PushArgs;
 use crate::sandbox_args::{SandboxArgs, add_proc, needs_of, ports};
 use crate::service;
@@ -79,11 +79,25 @@ pub struct Args {
     sandbox: SandboxArgs,
 }
 
+/// Resolves the peers. A mistake in an option ends the process.
+fn peers(args: &Args) -> Result<Vec<Peer>, Failure> {
+    let peers = args.node.peers(&args.connect)?;
+    check_links(&peers);
+    Ok(peers)
+}
+
+/// Checks the options and what they name, without a change.
+pub fn checks(args: &Args) -> Vec<Outcome> {
+    let mut checks = args.node.checks();
+    checks.push(caught(|| check_time_outs(args)));
+    checks.push(caught(|| peers(args).map(drop)).flatten());
+    checks
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     check_time_outs(args);
-    let peers = args.node.peers(&args.connect)?;
-    check_links(&peers);
+    let peers = peers(args)?;
     let addresses = || peers.iter().flat_map(Peer::paths).flat_map(Peer::addresses);
     let options = args.node.settings_for(addresses())?;
     let switch = options.switch(&peers, args.group, args.p2p)?;

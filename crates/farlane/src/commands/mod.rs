@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod calibrate;
 pub mod campaign;
+pub mod check;
 pub mod compare;
 pub mod demo;
 pub mod device;
@@ -15,6 +16,7 @@ pub mod live;
 pub mod move_to;
 pub mod ping;
 pub mod reproduce;
+pub mod run;
 #[cfg(test)]
 mod schemas;
 pub mod sim;

@@ -22,6 +22,7 @@ mod lease;
 mod live;
 mod media;
 mod mistakes;
+mod node_file;
 mod nodes;
 mod outputs;
 mod paths;
