@@ -2,9 +2,12 @@
 //! one directory per endpoint.
 
 use rustix::fd::OwnedFd;
+use rustix::fs::{self, Gid, Mode};
 use rustix::io::Errno;
+use rustix::process::umask;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +23,9 @@ pub enum BindError {
     /// The path exists, but is not a socket.
     #[error("{}: exists and is not a socket", .0.display())]
     NotASocket(PathBuf),
+    /// The clients that may connect to the sockets cannot search the folder.
+    #[error("{}: the clients of the sockets cannot search the folder; allow it by chmod g+x or o+x", .0.display())]
+    Closed(PathBuf),
     /// The path is longer than a Unix socket address allows.
     #[error("{}: socket path is longer than {MAX_PATH} bytes", .0.display())]
     TooLong(PathBuf),
@@ -39,6 +45,71 @@ pub enum BindError {
     Doorbells(Errno),
 }
 
+/// A folder of sockets, and who may connect to them.
+#[derive(Clone, Debug, Default)]
+pub struct SocketFolder {
+    /// Path of the folder.
+    pub path: PathBuf,
+    /// Group of the sockets, which must be a group of this process; `None`: its effective group.
+    pub group: Option<u32>,
+    /// Mode of the sockets, such as 0o660; `None`: by umask(2).
+    pub mode: Option<u32>,
+}
+
+impl From<&Path> for SocketFolder {
+    fn from(path: &Path) -> Self {
+        Self { path: path.to_owned(), ..Self::default() }
+    }
+}
+
+impl SocketFolder {
+    /// Creates the folder. Clients can search a created folder if they may connect to its sockets;
+    /// the mode of an existing folder stays.
+    ///
+    /// # Errors
+    /// See [`BindError`]; among others, if clients cannot search an existing folder.
+    pub fn create(&self) -> Result<(), BindError> {
+        let fail = |source| BindError::Io { path: self.path.clone(), source };
+        let Ok(found) = self.path.metadata() else {
+            std::fs::create_dir_all(&self.path).map_err(fail)?;
+            return self.open_to_clients(&self.path);
+        };
+        let (Some(mode), by_group) = (self.mode, self.group == Some(found.gid())) else {
+            return Ok(());
+        };
+        // A member of the folder's group has the rights of the group, and not those of others.
+        let needed = if by_group { 0o010 } else { 0o001 };
+        match mode & 0o022 == 0 || found.mode() & needed != 0 {
+            true => Ok(()),
+            false => Err(BindError::Closed(self.path.clone())),
+        }
+    }
+
+    /// Gives a folder to the group and lets those search it who may connect to sockets. Sockets in it
+    /// get its group (S_ISGID, inode(7)): a sandboxed process may change no owner by path.
+    fn open_to_clients(&self, folder: &Path) -> Result<(), BindError> {
+        let fail = |errno: Errno| BindError::Io { path: folder.to_owned(), source: errno.into() };
+        let Some(mode) = self.mode else { return Ok(()) };
+        let opened = File::open(folder)
+            .map_err(|source| BindError::Io { path: folder.to_owned(), source })?;
+        if let Some(group) = self.group {
+            fs::fchown(&opened, None, Some(Gid::from_raw(group))).map_err(fail)?;
+        }
+        let search = (mode & 0o222) >> 1;
+        fs::fchmod(&opened, Mode::from_raw_mode(0o2700 | search)).map_err(fail)
+    }
+
+    /// Listens on `path`. The socket has its mode from the start.
+    fn listen(&self, path: &Path) -> io::Result<UnixListener> {
+        let Some(mode) = self.mode else { return UnixListener::bind(path) };
+        // The mask is the whole process's, for the time of one call.
+        let before = umask(Mode::from_raw_mode(!mode & 0o777));
+        let socket = UnixListener::bind(path);
+        umask(before);
+        socket
+    }
+}
+
 /// A listening socket. The file of the socket is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -49,16 +120,17 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens on `directory/number/cntrl`. Creates missing directories, and removes a socket whose
-    /// server no longer runs. Error: see [`BindError`].
-    pub(crate) fn bind(directory: &Path, number: usize) -> Result<Self, BindError> {
-        let folder = directory.join(number.to_string());
+    /// Listens on `number/cntrl` in the folder. Creates missing directories, and removes a socket
+    /// whose server no longer runs. Error: see [`BindError`].
+    pub(crate) fn bind(sockets: &SocketFolder, number: usize) -> Result<Self, BindError> {
+        let folder = sockets.path.join(number.to_string());
         let path = folder.join("cntrl");
         let fail = |source| BindError::Io { path: path.clone(), source };
         if path.as_os_str().len() > MAX_PATH {
             return Err(BindError::TooLong(path));
         }
         std::fs::create_dir_all(&folder).map_err(fail)?;
+        sockets.open_to_clients(&folder)?;
         match std::fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(fail(error)),
@@ -73,7 +145,7 @@ impl Listener {
                 Ok(_) => return Err(BindError::InUse(path)),
             },
         }
-        let socket = UnixListener::bind(&path).map_err(fail)?;
+        let socket = sockets.listen(&path).map_err(fail)?;
         socket.set_nonblocking(true).map_err(fail)?;
         Ok(Self { socket, path })
     }

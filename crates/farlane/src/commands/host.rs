@@ -11,6 +11,7 @@ use crate::sandbox_args::{SandboxArgs, add_proc, needs_of, ports};
 use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
+use linux::UserGroup;
 use live::host::{HostEvent, HostNode, MachineSettings};
 use live::net::Peer;
 use live::{Clock, LinkWait};
@@ -19,6 +20,7 @@ use report::span;
 use sandbox::Access;
 use std::io;
 use std::path::{Path, PathBuf};
+use vfio_user::SocketFolder;
 use wire::Duration;
 use wire::trace::NodeRole;
 
@@ -40,6 +42,13 @@ pub struct Args {
     /// Folder of the sockets: endpoint N is offered on DIR/N/cntrl
     #[arg(long, value_name = "DIR")]
     vfio_user: PathBuf,
+    /// Group whose members may connect to the sockets, such as kvm for QEMU under libvirt. The node
+    /// must be in this group
+    #[arg(long, value_name = "GROUP")]
+    socket_group: Option<UserGroup>,
+    /// Mode of the sockets, in octal. By default 0660 with --socket-group, else by the umask
+    #[arg(long, value_name = "MODE", value_parser = socket_mode)]
+    socket_mode: Option<u32>,
     /// Offer the doorbell page for mmap and poll it, for clients that need it. Polling keeps one
     /// core busy
     #[arg(long)]
@@ -105,8 +114,9 @@ pub fn run(args: &Args) -> Outcome {
     let stop = stop_on_signals()?;
     let mut needs = needs_of(&options, &args.trace, addresses());
     needs.connect = ports(&peers);
-    // Only an existing folder can be allowed. If this fails, the first socket names the reason.
-    let _ = std::fs::create_dir_all(&args.vfio_user);
+    let sockets = sockets(args)?;
+    // Only an existing folder can be allowed.
+    sockets.create().map_err(io::Error::other)?;
     needs.path(&args.vfio_user, Access::Sockets);
     // Where the kernel has no Linux AIO, the node looks at descriptors of clients there.
     add_proc(&mut needs);
@@ -136,7 +146,7 @@ pub fn run(args: &Args) -> Outcome {
         options.poller()?,
         settings,
         switch.traced(tracer.clone()),
-        &args.vfio_user,
+        sockets,
         args.mmap_doorbells,
         |switch, now| {
             if stop.is_set() {
@@ -163,6 +173,31 @@ pub fn run(args: &Args) -> Outcome {
     print_report(&node.report());
     ran?;
     traced
+}
+
+/// The folder of the sockets. Ends the process if the node is not in the group of the sockets: without
+/// capabilities it could not give them away.
+fn sockets(args: &Args) -> Result<SocketFolder, Failure> {
+    let group = args.socket_group.as_ref();
+    if let Some(UserGroup { name, .. }) = group.filter(|group| !group.is_own()) {
+        return wrong_usage(format!(
+            "--socket-group {name}: the node is not in this group; add its user to the group, or \
+             write SupplementaryGroups={name} in its unit"
+        ));
+    }
+    Ok(SocketFolder {
+        path: args.vfio_user.clone(),
+        group: group.map(|group| group.id),
+        mode: args.socket_mode.or(group.map(|_| 0o660)),
+    })
+}
+
+/// Parses the mode of a socket.
+fn socket_mode(text: &str) -> Result<u32, String> {
+    let mode = text.strip_prefix('0').and_then(|digits| u32::from_str_radix(digits, 8).ok());
+    mode.filter(|mode| *mode <= 0o777).ok_or_else(|| {
+        format!("invalid mode '{text}': expected 0 and up to three octal digits, such as 0660")
+    })
 }
 
 /// Ends the process if a guest would give up its commands before an interrupted link does. A loss is

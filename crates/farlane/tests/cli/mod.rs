@@ -39,6 +39,7 @@ mod sandbox;
 mod service;
 mod sim;
 mod sim_tables;
+mod socket_access;
 mod streams;
 pub mod survival;
 mod trace;
