@@ -35,8 +35,8 @@ mod trace_args;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
-    Ended, bench, calibrate, campaign, check, compare, demo, device, drive, host, io, key, latency,
-    live, move_to, ping, reproduce, run, sim, switch, trace, tsn, work,
+    Ended, bench, calibrate, campaign, check, compare, demo, device, drive, generate, host, io,
+    key, latency, live, move_to, ping, reproduce, run, sim, switch, trace, tsn, work,
 };
 use std::process::ExitCode;
 
@@ -74,6 +74,7 @@ enum Command {
     Switch(switch::Args),
     Run(run::Args),
     Check(check::Args),
+    Generate(generate::Args),
     Move(move_to::Args),
     Ping(ping::Args),
     Sim(sim::Args),
@@ -130,6 +131,7 @@ fn program() -> ExitCode {
         Command::Switch(args) => switch::run(&args),
         Command::Run(_) => unreachable!("a file has the role of a node"),
         Command::Check(args) => check::run(&args),
+        Command::Generate(args) => generate::run(&args),
         Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),
         Command::Sim(args) => sim::run(&args).map(ended),

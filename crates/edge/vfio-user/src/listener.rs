@@ -4,7 +4,7 @@
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Gid, Mode};
 use rustix::io::Errno;
-use rustix::process::umask;
+use rustix::process::{getegid, umask};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -96,7 +96,10 @@ impl SocketFolder {
             fs::fchown(&opened, None, Some(Gid::from_raw(group))).map_err(fail)?;
         }
         let search = (mode & 0o222) >> 1;
-        fs::fchmod(&opened, Mode::from_raw_mode(0o2700 | search)).map_err(fail)
+        // Service managers may forbid this bit to a process that can do without it.
+        let inherit = self.group.is_some_and(|group| group != getegid().as_raw());
+        let inherit = if inherit { 0o2000 } else { 0 };
+        fs::fchmod(&opened, Mode::from_raw_mode(inherit | 0o700 | search)).map_err(fail)
     }
 
     /// Listens on `path`. The socket has its mode from the start.

@@ -182,7 +182,7 @@ fn sockets(args: &Args) -> Result<SocketFolder, Failure> {
     if let Some(UserGroup { name, .. }) = group.filter(|group| !group.is_own()) {
         return wrong_usage(format!(
             "--socket-group {name}: the node is not in this group; add its user to the group, or \
-             write SupplementaryGroups={name} in its unit"
+             write Group={name} in its unit"
         ));
     }
     Ok(SocketFolder {

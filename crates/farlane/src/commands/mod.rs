@@ -8,6 +8,7 @@ pub mod compare;
 pub mod demo;
 pub mod device;
 pub mod drive;
+pub mod generate;
 pub mod host;
 pub mod io;
 pub mod key;

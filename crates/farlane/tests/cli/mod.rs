@@ -9,6 +9,7 @@ mod disks;
 pub mod drive;
 mod faults;
 mod gates;
+mod generate;
 mod grammar;
 mod interrupted;
 mod io;
