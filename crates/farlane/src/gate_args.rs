@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use linux::time::WallClock;
 use live::net::LineGate;
-use report::{Failure, span};
+use report::{Failure, Outcome, span};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use switch::congestion::Rate;
@@ -60,6 +60,13 @@ impl GateArgs {
         let gate = LineGate::new(&list, queue.into(), rate, self.gate_margin, clock)
             .map_err(|error| failed(error.to_string()))?;
         Ok(Some(self.made.get_or_init(|| gate).clone()))
+    }
+}
+
+impl GateArgs {
+    /// Checks the gate control list as [`gate`](Self::gate) does, without a measurement.
+    pub fn check(&self) -> Outcome {
+        self.gate.iter().try_for_each(|file| read_list(file).map(drop))
     }
 }
 

@@ -2,10 +2,11 @@
 
 use crate::output::{note, warning};
 use clap::{Args, ValueEnum};
-use credentials::{Cipher, Credentials, NodeKey, Watch};
+use credentials::{Cipher, Credentials, NodeKey, Peers, Watch};
 use live::Stop;
 use live::net::Protection;
-use report::Failure;
+use report::{Failure, Outcome};
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -62,10 +63,28 @@ impl KeyArgs {
     /// [`Credentials::load`].
     pub fn credentials(&self) -> Result<Option<Arc<Credentials>>, Failure> {
         let (Some(key), Some(peers)) = (&self.key, &self.peers) else { return Ok(None) };
-        let key = NodeKey::load(key).map_err(|error| Failure(error.to_string()))?;
+        let key = NodeKey::load(key).map_err(failure)?;
         let credentials = Credentials::load(key, peers, self.cipher.map(Cipher::from));
-        Ok(Some(credentials.map_err(|error| Failure(error.to_string()))?.into()))
+        Ok(Some(credentials.map_err(failure)?.into()))
     }
+}
+
+impl KeyArgs {
+    /// Checks the key and the peers as [`credentials`](Self::credentials) does, each on its own.
+    pub fn checks(&self) -> Vec<Outcome> {
+        let key = self.key.iter().map(|file| NodeKey::load(file).map(drop).map_err(failure));
+        let peers = self.peers.iter().map(|file| Peers::load(file).map(drop).map_err(failure));
+        let checks: Vec<_> = key.chain(peers).collect();
+        // Both together: lines of peers can require a certificate of the key.
+        match checks.iter().all(Result::is_ok) {
+            true => vec![self.credentials().map(drop)],
+            false => checks,
+        }
+    }
+}
+
+fn failure(error: impl Display) -> Failure {
+    Failure(error.to_string())
 }
 
 /// Reads the file of peers again after its changes and SIGHUP, until the returned value is dropped.

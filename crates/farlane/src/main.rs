@@ -8,6 +8,7 @@
 //! - `link_end`: a link end without a device, for `ping` and `move`
 //! - `log`: the log of device, switch and host nodes
 //! - `observe`: the state of a running node for `farlane status` and Prometheus
+//! - `node_file`: the options of a node from a file
 //! - `output`: standard output and standard error, which may be closed or full
 //! - `progress`: the progress on one line of a terminal
 //! - `service`: messages to the service manager
@@ -25,6 +26,7 @@ mod link_end;
 mod log;
 mod namespace;
 mod node;
+mod node_file;
 mod observe;
 mod plan_args;
 mod progress;
@@ -37,8 +39,8 @@ mod trace_args;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
-    Ended, bench, calibrate, campaign, compare, demo, device, drive, host, io, key, latency, live,
-    move_to, ping, reproduce, sim, status, switch, trace, tsn, work,
+    Ended, bench, calibrate, campaign, check, compare, demo, device, drive, generate, host, io,
+    key, latency, live, move_to, ping, reproduce, run, sim, status, switch, trace, tsn, work,
 };
 use std::process::ExitCode;
 
@@ -76,6 +78,9 @@ enum Command {
     Status(status::Args),
     Switch(switch::Args),
     Top(status::TopArgs),
+    Run(run::Args),
+    Check(check::Args),
+    Generate(generate::Args),
     Move(move_to::Args),
     Ping(ping::Args),
     Sim(sim::Args),
@@ -116,7 +121,11 @@ fn program() -> ExitCode {
             Ended::Interrupted => ExitCode::from(signals::INTERRUPTED),
         }
     };
-    let result = match parsed().command {
+    let command = match parsed().command {
+        Command::Run(args) => args.command(),
+        command => command,
+    };
+    let result = match command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args).map(ended),
         Command::Device(args) => device::run(&args),
@@ -128,6 +137,9 @@ fn program() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Top(args) => status::top(&args),
         Command::Switch(args) => switch::run(&args),
+        Command::Run(_) => unreachable!("a file has the role of a node"),
+        Command::Check(args) => check::run(&args),
+        Command::Generate(args) => generate::run(&args),
         Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),
         Command::Sim(args) => sim::run(&args).map(ended),

@@ -5,6 +5,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use storage::media::{Aio, Backing, FileOptions};
 
+/// The keys of a namespace.
+pub const KEYS: [&str; 9] =
+    ["file", "ram", "size", "block", "sparse", "ro", "use-existing-data", "aio", "cache.direct"];
+/// The keys whose value is on or off.
+pub const FLAGS: [&str; 4] = ["sparse", "ro", "use-existing-data", "cache.direct"];
+
 /// A value of `--namespace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace(Backing);

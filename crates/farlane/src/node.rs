@@ -7,8 +7,8 @@ use clap::Args;
 use live::net::{Address, CarrierListener, Marking, Peer, Protection, ReservedAddress};
 pub use live::random_number as instance;
 use live::{NodeSettings, Report, Waiting};
-use report::Failure;
 use report::span;
+use report::{Failure, Outcome};
 use std::io::{self, ErrorKind};
 use switch::aggregate::Policy;
 use switch::congestion::{self, Rate};
@@ -70,6 +70,14 @@ impl NodeArgs {
             wrong_usage("two paths need --survive above 0")
         }
         Ok(peers)
+    }
+
+    /// Checks each file that the options name, and the permission for the priority.
+    pub fn checks(&self) -> Vec<Outcome> {
+        let marking = self.ungated().marking.check().map_err(Failure::from);
+        let mut checks = self.keys.checks();
+        checks.extend([marking, self.gate.check()]);
+        checks
     }
 
     /// The settings without a gate in front of the line.

@@ -7,13 +7,13 @@
 
 use crate::log;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use report::FAIL;
 use report::target::Target;
+use report::{FAIL, Failure};
 use std::env;
 use std::ffi::OsString;
 use std::fmt::{Arguments, Display};
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::panic::{catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -63,20 +63,28 @@ pub(crate) fn is_suppressed() -> bool {
 const WRONG_USAGE: u8 = 2;
 
 /// The payload of the unwinding of [`wrong_usage`].
-struct WrongUsage;
+struct WrongUsage(String);
 
-/// Prints one line on standard error and ends the process, for a mistake in options before the
-/// command starts. Unwinds up to [`with_usage`], so that temporary files are removed.
+/// Ends the process with one line on standard error, for a mistake in options before the command
+/// starts. Unwinds up to [`with_usage`], so that temporary files are removed.
 pub fn wrong_usage<T>(failure: impl Display) -> T {
-    error(format_args!("farlane: {failure}\n"));
-    resume_unwind(Box::new(WrongUsage))
+    resume_unwind(Box::new(WrongUsage(failure.to_string())))
 }
 
 /// Runs the program. Returns its exit status.
 pub fn with_usage(program: fn() -> ExitCode) -> ExitCode {
-    catch_unwind(program).unwrap_or_else(|panic| match panic.is::<WrongUsage>() {
-        true => ExitCode::from(WRONG_USAGE),
-        false => resume_unwind(panic),
+    caught(program).unwrap_or_else(|failure| {
+        error(format_args!("farlane: {failure}\n"));
+        ExitCode::from(WRONG_USAGE)
+    })
+}
+
+/// Runs a function that may call [`wrong_usage`]. Fails with the message of the call.
+pub fn caught<T>(function: impl FnOnce() -> T) -> Result<T, Failure> {
+    // After an unwinding nothing uses what the function changed.
+    catch_unwind(AssertUnwindSafe(function)).map_err(|panic| {
+        let WrongUsage(text) = *panic.downcast().unwrap_or_else(|other| resume_unwind(other));
+        Failure(text)
     })
 }
 

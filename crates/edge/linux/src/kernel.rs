@@ -17,7 +17,7 @@ pub(crate) fn mtu(socket: impl AsFd, interface: &str) -> io::Result<usize> {
     name.iter_mut().zip(interface.bytes()).for_each(|(to, byte)| *to = byte as libc::c_char);
     let socket = socket.as_fd().as_raw_fd();
     // SAFETY: the kernel reads and writes one `ifreq`, which outlives the call.
-    if unsafe { libc::ioctl(socket, libc::SIOCGIFMTU, &raw mut request) } != 0 {
+    if unsafe { libc::ioctl(socket, libc::SIOCGIFMTU as libc::Ioctl, &raw mut request) } != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the kernel has written this field.

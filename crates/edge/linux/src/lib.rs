@@ -3,6 +3,7 @@
 //! # Modules
 //!
 //! - `time`: shared clocks, sleeping until a time
+//! - `group`: groups of users
 //! - `interface`: network interfaces by name
 //! - `packet`: packet sockets
 //! - `marking`: DSCP and priority of sent packets
@@ -13,6 +14,7 @@
 #![deny(unsafe_code)]
 
 pub mod cpu;
+mod group;
 mod interface;
 #[allow(unsafe_code)]
 mod kernel;
@@ -22,6 +24,7 @@ mod packet;
 pub mod proc_stat;
 pub mod time;
 
+pub use group::UserGroup;
 pub use interface::{Interface, Mac};
 pub use kernel::{map, round_trip};
 pub use marking::Marking;

@@ -60,7 +60,9 @@ fn rights(access: needs::Access, path: &Path, is_folder: bool) -> BitFlags<Acces
         needs::Access::Write => {
             read | make_bitflags!(AccessFs::{WriteFile | Truncate | MakeReg | MakeDir | RemoveFile})
         }
-        needs::Access::Sockets => make_bitflags!(AccessFs::{MakeSock | MakeDir | RemoveFile}),
+        needs::Access::Sockets => {
+            make_bitflags!(AccessFs::{ReadDir | MakeSock | MakeDir | RemoveFile})
+        }
     };
     if needs::is_device(path) {
         rights |= AccessFs::IoctlDev;

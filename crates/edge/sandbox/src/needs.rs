@@ -10,7 +10,7 @@ pub enum Access {
     Read,
     /// Also creates, writes, renames and removes files.
     Write,
-    /// Creates folders and sockets, removes sockets.
+    /// Creates and opens folders, creates and removes sockets.
     Sockets,
 }
 

@@ -112,7 +112,7 @@ pub use config::EndpointInfo;
 pub use connection::{Closed, Incoming, MAX_PAYLOAD, Outgoing};
 pub use dma::{Access, DMA_DEADLINE, DmaError, DmaId, MAX_DMA};
 pub use guest::ClientFile;
-pub use listener::{BindError, Listener};
+pub use listener::{BindError, Listener, SocketFolder};
 pub use pcie::Presence;
 pub use server::Server;
 pub use session::Session;

@@ -2,9 +2,12 @@
 //! one directory per endpoint.
 
 use rustix::fd::OwnedFd;
+use rustix::fs::{self, Gid, Mode};
 use rustix::io::Errno;
+use rustix::process::{getegid, umask};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +23,9 @@ pub enum BindError {
     /// The path exists, but is not a socket.
     #[error("{}: exists and is not a socket", .0.display())]
     NotASocket(PathBuf),
+    /// The clients that may connect to the sockets cannot search the folder.
+    #[error("{}: the clients of the sockets cannot search the folder; allow it by chmod g+x or o+x", .0.display())]
+    Closed(PathBuf),
     /// The path is longer than a Unix socket address allows.
     #[error("{}: socket path is longer than {MAX_PATH} bytes", .0.display())]
     TooLong(PathBuf),
@@ -39,6 +45,74 @@ pub enum BindError {
     Doorbells(Errno),
 }
 
+/// A folder of sockets, and who may connect to them.
+#[derive(Clone, Debug, Default)]
+pub struct SocketFolder {
+    /// Path of the folder.
+    pub path: PathBuf,
+    /// Group of the sockets, which must be a group of this process; `None`: its effective group.
+    pub group: Option<u32>,
+    /// Mode of the sockets, such as 0o660; `None`: by umask(2).
+    pub mode: Option<u32>,
+}
+
+impl From<&Path> for SocketFolder {
+    fn from(path: &Path) -> Self {
+        Self { path: path.to_owned(), ..Self::default() }
+    }
+}
+
+impl SocketFolder {
+    /// Creates the folder. Clients can search a created folder if they may connect to its sockets;
+    /// the mode of an existing folder stays.
+    ///
+    /// # Errors
+    /// See [`BindError`]; among others, if clients cannot search an existing folder.
+    pub fn create(&self) -> Result<(), BindError> {
+        let fail = |source| BindError::Io { path: self.path.clone(), source };
+        let Ok(found) = self.path.metadata() else {
+            std::fs::create_dir_all(&self.path).map_err(fail)?;
+            return self.open_to_clients(&self.path);
+        };
+        let (Some(mode), by_group) = (self.mode, self.group == Some(found.gid())) else {
+            return Ok(());
+        };
+        // A member of the folder's group has the rights of the group, and not those of others.
+        let needed = if by_group { 0o010 } else { 0o001 };
+        match mode & 0o022 == 0 || found.mode() & needed != 0 {
+            true => Ok(()),
+            false => Err(BindError::Closed(self.path.clone())),
+        }
+    }
+
+    /// Gives a folder to the group and lets those search it who may connect to sockets. Sockets in it
+    /// get its group (S_ISGID, inode(7)): a sandboxed process may change no owner by path.
+    fn open_to_clients(&self, folder: &Path) -> Result<(), BindError> {
+        let fail = |errno: Errno| BindError::Io { path: folder.to_owned(), source: errno.into() };
+        let Some(mode) = self.mode else { return Ok(()) };
+        let opened = File::open(folder)
+            .map_err(|source| BindError::Io { path: folder.to_owned(), source })?;
+        if let Some(group) = self.group {
+            fs::fchown(&opened, None, Some(Gid::from_raw(group))).map_err(fail)?;
+        }
+        let search = (mode & 0o222) >> 1;
+        // Service managers may forbid this bit to a process that can do without it.
+        let inherit = self.group.is_some_and(|group| group != getegid().as_raw());
+        let inherit = if inherit { 0o2000 } else { 0 };
+        fs::fchmod(&opened, Mode::from_raw_mode(inherit | 0o700 | search)).map_err(fail)
+    }
+}
+
+/// A socket that listens on `path`. It has its mode from the start.
+fn listen(path: &Path, mode: Option<u32>) -> io::Result<UnixListener> {
+    let Some(mode) = mode else { return UnixListener::bind(path) };
+    // The mask is the whole process's, for the time of one call.
+    let before = umask(Mode::from_raw_mode(!mode & 0o777));
+    let socket = UnixListener::bind(path);
+    umask(before);
+    socket
+}
+
 /// A listening Unix socket. The file of the socket is removed on drop.
 #[derive(Debug)]
 pub struct Listener {
@@ -49,21 +123,25 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `directory/number/cntrl`; otherwise as [`at`](Self::at).
-    pub(crate) fn bind(directory: &Path, number: usize) -> Result<Self, BindError> {
-        Self::at(directory.join(number.to_string()).join("cntrl"))
+    /// Listens on `number/cntrl` in the folder; otherwise as [`at`](Self::at).
+    pub(crate) fn bind(sockets: &SocketFolder, number: usize) -> Result<Self, BindError> {
+        let folder = sockets.path.join(number.to_string());
+        let path = folder.join("cntrl");
+        check_length(&path)?;
+        let fail = |source| BindError::Io { path: path.clone(), source };
+        std::fs::create_dir_all(&folder).map_err(fail)?;
+        sockets.open_to_clients(&folder)?;
+        Self::at(path, sockets.mode)
     }
 
-    /// Listens without blocking on `path`. Creates missing folders, and removes a socket whose server
-    /// no longer runs.
+    /// Listens without blocking on `path`, with a socket of this mode; `None`: by umask(2). Creates
+    /// missing folders, and removes a socket whose server no longer runs.
     ///
     /// # Errors
     /// See [`BindError`].
-    pub fn at(path: PathBuf) -> Result<Self, BindError> {
+    pub fn at(path: PathBuf, mode: Option<u32>) -> Result<Self, BindError> {
         let fail = |source| BindError::Io { path: path.clone(), source };
-        if path.as_os_str().len() > MAX_PATH {
-            return Err(BindError::TooLong(path));
-        }
+        check_length(&path)?;
         let folder = path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder).map_err(fail)?;
         match std::fs::symlink_metadata(&path) {
@@ -80,7 +158,7 @@ impl Listener {
                 Ok(_) => return Err(BindError::InUse(path)),
             },
         }
-        let socket = UnixListener::bind(&path).map_err(fail)?;
+        let socket = listen(&path, mode).map_err(fail)?;
         socket.set_nonblocking(true).map_err(fail)?;
         Ok(Self { socket, path })
     }
@@ -102,6 +180,13 @@ impl Listener {
     /// no free descriptors.
     pub(crate) fn accept(&self) -> Option<OwnedFd> {
         self.socket.accept().ok().map(|(stream, _)| stream.into())
+    }
+}
+
+fn check_length(path: &Path) -> Result<(), BindError> {
+    match path.as_os_str().len() {
+        0..=MAX_PATH => Ok(()),
+        _ => Err(BindError::TooLong(path.to_owned())),
     }
 }
 

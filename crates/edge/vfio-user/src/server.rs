@@ -4,7 +4,7 @@
 
 use super::action::Input;
 use super::connection::{Closed, Connection};
-use super::listener::Listener;
+use super::listener::{Listener, SocketFolder};
 use super::session::Session;
 use super::{Access, Action, BindError, EndpointInfo, Presence, Token};
 use crate::guest::Worker;
@@ -58,8 +58,20 @@ pub struct Server {
 impl Server {
     /// Offers an endpoint on the socket `directory/number/cntrl`. Error: see [`BindError`].
     pub fn bind(directory: &Path, number: usize, info: EndpointInfo) -> Result<Self, BindError> {
+        Self::bind_in(&directory.into(), number, info)
+    }
+
+    /// As [`bind`](Self::bind), for the clients of `sockets`.
+    ///
+    /// # Errors
+    /// See [`BindError`].
+    pub fn bind_in(
+        sockets: &SocketFolder,
+        number: usize,
+        info: EndpointInfo,
+    ) -> Result<Self, BindError> {
         let session = Session::new(info)?;
-        let listener = Listener::bind(directory, number)?;
+        let listener = Listener::bind(sockets, number)?;
         let fail =
             |errno: Errno| BindError::Io { path: listener.path.clone(), source: errno.into() };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;

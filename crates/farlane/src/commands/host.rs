@@ -1,18 +1,19 @@
 //! `farlane host`: offers remote endpoints to VMMs.
 
-use super::Outcome;
+use super::{Failure, Outcome};
 use crate::key_args::follow;
 use crate::log::{self, Level, LogArgs, Subject};
 use crate::node::{
     NodeArgs, check_links, instance, parse_mps, print_report, raise_descriptor_limit,
 };
 use crate::observe::ObserveArgs;
-use crate::output::{warning, wrong_usage};
+use crate::output::{caught, warning, wrong_usage};
 use crate::push_args::PushArgs;
 use crate::sandbox_args::{SandboxArgs, add_proc, needs_of, ports};
 use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
+use linux::UserGroup;
 use live::host::{EndpointChange, HostEvent, HostNode, MachineSettings};
 use live::net::Peer;
 use live::{Clock, LinkWait};
@@ -22,6 +23,7 @@ use sandbox::Access;
 use std::io;
 use std::path::{Path, PathBuf};
 use tracing::info;
+use vfio_user::SocketFolder;
 use wire::Duration;
 use wire::trace::NodeRole;
 
@@ -43,6 +45,13 @@ pub struct Args {
     /// Folder of the sockets: endpoint N is offered on DIR/N/cntrl
     #[arg(long, value_name = "DIR")]
     vfio_user: PathBuf,
+    /// Group whose members may connect to the sockets, such as kvm for QEMU under libvirt. The node
+    /// must be in this group
+    #[arg(long, value_name = "GROUP")]
+    socket_group: Option<UserGroup>,
+    /// Mode of the sockets, in octal. By default 0660 with --socket-group, else by the umask
+    #[arg(long, value_name = "MODE", value_parser = socket_mode)]
+    socket_mode: Option<u32>,
     /// Offer the doorbell page for mmap and poll it, for clients that need it. Polling keeps one
     /// core busy
     #[arg(long)]
@@ -86,12 +95,26 @@ pub struct Args {
     log: LogArgs,
 }
 
+/// Resolves the peers. A mistake in an option ends the process.
+fn peers(args: &Args) -> Result<Vec<Peer>, Failure> {
+    let peers = args.node.peers(&args.connect)?;
+    check_links(&peers);
+    Ok(peers)
+}
+
+/// Checks the options and what they name, without a change.
+pub fn checks(args: &Args) -> Vec<Outcome> {
+    let mut checks = args.node.checks();
+    checks.push(caught(|| check_time_outs(args)));
+    checks.push(caught(|| peers(args).map(drop)).flatten());
+    checks
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     args.log.start();
     check_time_outs(args);
-    let peers = args.node.peers(&args.connect)?;
-    check_links(&peers);
+    let peers = peers(args)?;
     let addresses = || peers.iter().flat_map(Peer::paths).flat_map(Peer::addresses);
     let options = args.node.settings_for(addresses())?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
@@ -99,8 +122,9 @@ pub fn run(args: &Args) -> Outcome {
     let stop = stop_on_signals()?;
     let mut needs = needs_of(&options, &args.trace, addresses());
     needs.connect = ports(&peers);
-    // Only an existing folder can be allowed. If this fails, the first socket names the reason.
-    let _ = std::fs::create_dir_all(&args.vfio_user);
+    let sockets = sockets(args)?;
+    // Only an existing folder can be allowed.
+    sockets.create().map_err(io::Error::other)?;
     needs.path(&args.vfio_user, Access::Sockets);
     // Where the kernel has no Linux AIO, the node looks at descriptors of clients there.
     add_proc(&mut needs);
@@ -132,7 +156,7 @@ pub fn run(args: &Args) -> Outcome {
         options.poller()?,
         settings,
         switch.traced(tracer.clone()),
-        &args.vfio_user,
+        sockets,
         args.mmap_doorbells,
         |switch, now| {
             if stop.is_set() {
@@ -164,6 +188,31 @@ pub fn run(args: &Args) -> Outcome {
     print_report(&node.report());
     ran?;
     traced
+}
+
+/// The folder of the sockets. Ends the process if the node is not in the group of the sockets: without
+/// capabilities it could not give them away.
+fn sockets(args: &Args) -> Result<SocketFolder, Failure> {
+    let group = args.socket_group.as_ref();
+    if let Some(UserGroup { name, .. }) = group.filter(|group| !group.is_own()) {
+        return wrong_usage(format!(
+            "--socket-group {name}: the node is not in this group; add its user to the group, or \
+             write Group={name} in its unit"
+        ));
+    }
+    Ok(SocketFolder {
+        path: args.vfio_user.clone(),
+        group: group.map(|group| group.id),
+        mode: args.socket_mode.or(group.map(|_| 0o660)),
+    })
+}
+
+/// Parses the mode of a socket.
+fn socket_mode(text: &str) -> Result<u32, String> {
+    let mode = text.strip_prefix('0').and_then(|digits| u32::from_str_radix(digits, 8).ok());
+    mode.filter(|mode| *mode <= 0o777).ok_or_else(|| {
+        format!("invalid mode '{text}': expected 0 and up to three octal digits, such as 0660")
+    })
 }
 
 /// Ends the process if a guest would give up its commands before an interrupted link does. A loss is

@@ -3,10 +3,12 @@
 pub mod bench;
 pub mod calibrate;
 pub mod campaign;
+pub mod check;
 pub mod compare;
 pub mod demo;
 pub mod device;
 pub mod drive;
+pub mod generate;
 pub mod host;
 pub mod io;
 pub mod key;
@@ -15,6 +17,7 @@ pub mod live;
 pub mod move_to;
 pub mod ping;
 pub mod reproduce;
+pub mod run;
 #[cfg(test)]
 mod schemas;
 pub mod sim;

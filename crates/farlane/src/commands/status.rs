@@ -137,12 +137,16 @@ fn nodes(
     Ok(found)
 }
 
-/// The sockets in the default folders.
+/// The sockets in the default folders, and in the folders of units below them.
 fn sockets() -> Vec<PathBuf> {
-    let entries = folders().into_iter().filter_map(|folder| std::fs::read_dir(folder).ok());
-    let paths = entries.flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    let mut sockets: Vec<_> =
-        paths.filter(|path| path.extension().is_some_and(|kind| kind == "sock")).collect();
+    let entries = |folder: PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        entries.filter_map(|entry| Some(entry.ok()?.path()))
+    };
+    let of_units = folders().into_iter().flat_map(entries).filter(|path| path.is_dir());
+    let paths = folders().into_iter().chain(of_units).flat_map(entries);
+    let is_socket = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "sock");
+    let mut sockets: Vec<_> = paths.filter(is_socket).collect();
     sockets.sort();
     sockets.dedup();
     sockets

@@ -1,18 +1,19 @@
 //! `farlane switch`: a switch node between a host and device nodes.
 
-use super::Outcome;
+use super::{Failure, Outcome};
 use crate::commands::device::log_event;
 use crate::fault_args::NodeFaultArgs;
 use crate::key_args::follow;
 use crate::log::{LogArgs, Subject};
 use crate::node::{NodeArgs, check_links, instance, listeners, listening_on, print_report};
 use crate::observe::ObserveArgs;
+use crate::output::caught;
 use crate::sandbox_args::{SandboxArgs, needs_of, ports};
 use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use live::device::DeviceEvent;
-use live::net::{Peer, ReservedAddress};
+use live::net::{Address, Peer, ReservedAddress};
 use live::{Clock, DeviceNode, wait_for_links};
 use tracing::info;
 use wire::frame::Role;
@@ -56,12 +57,25 @@ pub struct Args {
     log: LogArgs,
 }
 
-/// Runs the command.
-pub fn run(args: &Args) -> Outcome {
-    args.log.start();
+/// Resolves the own addresses and the peers. A mistake in an option ends the process.
+fn addresses(args: &Args) -> Result<(Vec<Address>, Vec<Peer>), Failure> {
     let own = listening_on(&args.listen, args.node.keys.protection())?;
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
+    Ok((own, peers))
+}
+
+/// Checks the options and what they name, without a change.
+pub fn checks(args: &Args) -> Vec<Outcome> {
+    let mut checks = args.node.checks();
+    checks.push(caught(|| addresses(args).map(drop)).flatten());
+    checks
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    args.log.start();
+    let (own, peers) = addresses(args)?;
     let addresses = || peers.iter().flat_map(Peer::paths).flat_map(Peer::addresses).chain(&own);
     let options = args.node.settings_for(addresses())?;
     let stop = stop_on_signals()?;

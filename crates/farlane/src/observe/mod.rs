@@ -11,10 +11,9 @@ pub mod until;
 use crate::output::{warning, wrong_usage};
 pub use board::Board;
 use document::{Limits, NodeDocument};
+use linux::UserGroup;
 use live::NodeSettings;
 use report::Failure;
-use rustix::fs::{Gid, Mode};
-use rustix::process::umask;
 use sandbox::{Access, Needs};
 use std::env;
 use std::net::{TcpListener, ToSocketAddrs};
@@ -32,7 +31,7 @@ pub struct ObserveArgs {
     control: Option<PathBuf>,
     /// Group whose members may use the control socket, besides its owner and root
     #[arg(long, value_name = "GROUP")]
-    control_group: Option<String>,
+    control_group: Option<UserGroup>,
     /// Serve metrics and state over HTTP on this address: HOST:PORT. Any user of this machine can read
     /// loopback; other addresses need --key, and peers the right status
     #[arg(long, value_name = "ADDRESS")]
@@ -84,17 +83,12 @@ impl ObserveArgs {
     }
 
     fn listen(&self, path: PathBuf) -> Result<Listener, Failure> {
-        let group = self.control_group.as_deref().map(group_id).transpose()?;
-        let fail = |error| Failure(format!("{}: {error}", path.display()));
-        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(fail)?;
         // No other user can connect before the group is set.
-        let before = umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
-        let bound = Listener::at(path.clone());
-        umask(before);
+        let bound = Listener::at(path.clone(), Some(0o600));
         let listener = bound.map_err(|error: BindError| Failure(error.to_string()))?;
-        let Some(group) = group else { return Ok(listener) };
+        let Some(group) = &self.control_group else { return Ok(listener) };
         let fail = |error| Failure(format!("{}: --control-group: {error}", path.display()));
-        chown(&path, None, Some(group.as_raw())).map_err(fail)?;
+        chown(&path, None, Some(group.id)).map_err(fail)?;
         let mode = PermissionsExt::from_mode(0o660);
         std::fs::set_permissions(&path, mode).map_err(fail)?;
         Ok(listener)
@@ -110,18 +104,6 @@ pub fn folders() -> Vec<PathBuf> {
     let unit = under("RUNTIME_DIRECTORY").and_then(|folders| env::split_paths(&folders).next());
     let all = Some(PathBuf::from("/run/farlane"));
     if is_root { [unit, all, own] } else { [unit, own, all] }.into_iter().flatten().collect()
-}
-
-/// The ID of a group by its name in `/etc/group`, or by its number.
-fn group_id(name: &str) -> Result<Gid, Failure> {
-    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
-    let mut lines = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let found = lines.find(|fields| fields[0] == name && fields.len() > 2);
-    let number = found.map_or(name, |fields| fields[2]).parse();
-    match number {
-        Ok(number) => Ok(Gid::from_raw(number)),
-        Err(_) => wrong_usage(format!("--control-group {name}: there is no such group")),
-    }
 }
 
 fn listen_for_metrics(text: &str, settings: &NodeSettings) -> Result<TcpListener, Failure> {

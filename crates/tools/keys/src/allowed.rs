@@ -217,6 +217,7 @@ fn understood<T>(
         Kind::Integer(number) => (parse(&number.to_string()), format!("{number} without a unit")),
         Kind::List(_) => (Err("a text"), "an array".into()),
         Kind::Table(_) => (Err("a text"), "a table".into()),
+        Kind::Boolean(_) => (Err("a text"), "a boolean".into()),
         Kind::Other(name) => (Err("a text"), format!("a {name}")),
     };
     let message = |requested| format!("{key}: expected {requested}; found {found}");

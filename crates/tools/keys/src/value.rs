@@ -107,6 +107,8 @@ pub enum Kind {
     Text(String),
     /// A whole number.
     Integer(i64),
+    /// `true` or `false`.
+    Boolean(bool),
     /// An array.
     List(Vec<Value>),
     /// A table, in the order of the file.
@@ -173,6 +175,7 @@ impl<'a> Source<'a> {
                     Err(_) => Kind::Other("number that is too large"),
                 }
             }
+            DeValue::Boolean(flag) => Kind::Boolean(*flag),
             // The text keeps the number exact.
             DeValue::Float(number) => Kind::Text(number.as_str().to_owned()),
             DeValue::Array(items) => {

@@ -69,6 +69,7 @@ fn value(allowed: Option<Allowed>, of: &Value) -> String {
         }
         (Kind::Text(text), _) => quoted(text),
         (Kind::Integer(number), _) => number.to_string(),
+        (Kind::Boolean(flag), _) => flag.to_string(),
         (Kind::List(items), _) => {
             let items: Vec<_> = items.iter().map(|item| value(allowed, item)).collect();
             format!("[{}]", items.join(", "))

@@ -7,9 +7,11 @@ use std::io;
 /// Sets this thread to `SCHED_FIFO` with this priority, 1 to 99 (sched(7)). Error: as
 /// `sched_setscheduler(2)`.
 pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority.into() };
+    // The kernel's `sched_param` has this member alone; musl's function always fails.
+    let parameters = libc::c_int::from(priority);
+    let call = libc::SYS_sched_setscheduler;
     // SAFETY: the kernel reads one `sched_param`, which outlives the call; 0 is this thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) } {
+    match unsafe { libc::syscall(call, 0, libc::SCHED_FIFO, &raw const parameters) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

@@ -44,6 +44,17 @@ impl Backing {
         Ok((config(&name, &*media, block, read_only)?, media))
     }
 
+    /// Checks without a lock or a change that the file can be opened, or be created.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn check(&self) -> io::Result<()> {
+        match self {
+            Self::Ram { .. } => Ok(()),
+            Self::File { path, options } => FileMedia::check(path, *options),
+        }
+    }
+
     /// Opens the backing for several threads, each with a clone.
     ///
     /// # Errors

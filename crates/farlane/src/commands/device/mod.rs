@@ -2,6 +2,7 @@
 
 mod parts;
 
+use super::drive::show::shown;
 use super::{Failure, Outcome};
 use crate::fault_args::DriveFaultArgs;
 use crate::key_args::follow;
@@ -9,7 +10,7 @@ use crate::log::{self, Level, LogArgs, Subject};
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listeners, listening_on, print_report};
 use crate::observe::ObserveArgs;
-use crate::output::{warning, wrong_usage};
+use crate::output::{caught, warning, wrong_usage};
 use crate::sandbox_args::{SandboxArgs, add_backing, add_drive, needs_of};
 use crate::service;
 use crate::signals::stop_on_signals;
@@ -120,15 +121,14 @@ fn parse_access(text: &str) -> Result<NamespaceAccess, String> {
     }
 }
 
-/// Runs the command.
-pub fn run(args: &Args) -> Outcome {
-    args.log.start();
+/// Resolves the addresses of each controller. Ends the process after a mistake in `--listen`, or in
+/// an option that depends on the number of controllers.
+fn addresses(args: &Args) -> Result<Vec<Vec<Address>>, Failure> {
     let protection = args.node.keys.protection();
     let resolve = |texts: &String| {
         let texts: Vec<_> = texts.split(',').map(str::to_owned).collect();
         listening_on(&texts, protection)
     };
-    // For each controller.
     let addresses: Vec<_> = args.listen.iter().map(resolve).collect::<Result<_, _>>()?;
     let several = addresses.len() > 1;
     if several && args.trace.target().file().is_some() {
@@ -141,6 +141,25 @@ pub fn run(args: &Args) -> Outcome {
             addresses.len()
         ));
     }
+    Ok(addresses)
+}
+
+/// Checks the options and what they name, without a change.
+pub fn checks(args: &Args) -> Vec<Outcome> {
+    let mut checks = args.node.checks();
+    checks.push(caught(|| addresses(args).map(drop)).flatten());
+    checks.push(caught(|| parts::connections(args)).map(|_| ()));
+    checks.extend(args.drive.iter().map(|folder| shown(folder).map(drop)));
+    let backings = args.namespaces.iter().map(|one| one.backing(args.use_existing_data));
+    checks.extend(backings.map(|backing| backing.check().map_err(Failure::from)));
+    checks
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    args.log.start();
+    let addresses = addresses(args)?;
+    let several = addresses.len() > 1;
     let connections = parts::connections(args);
     let mut options = args.node.settings_for(addresses.iter().flatten())?;
     let shares = connections.map_or(addresses.len() as u64, |link| link.number.into());

@@ -6,7 +6,7 @@ use report::Align::{Left, Right};
 use report::{Column, Failure, Outcome, Table, span};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use storage::drive::{DriveFolder, Shown, VERSION};
 
 /// Show the namespaces, names and counters of a drive
@@ -24,10 +24,10 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command.
-pub fn run(args: &Args) -> Outcome {
-    let shown = DriveFolder::show(&args.folder)?;
-    let folder = args.folder.display();
+/// Reads a drive without a change. Fails if the drive is damaged or has a newer format.
+pub fn shown(path: &Path) -> Result<(Shown, State), Failure> {
+    let shown = DriveFolder::show(path)?;
+    let folder = path.display();
     if shown.version > VERSION {
         let version = shown.version;
         return Err(Failure(format!(
@@ -36,8 +36,14 @@ pub fn run(args: &Args) -> Outcome {
         )));
     }
     let state = State::decode(&shown.records);
-    let document =
-        DriveDocument::new(&shown, &state.map_err(|why| Failure(format!("{folder}: {why}")))?);
+    let state = state.map_err(|why| Failure(format!("{folder}: {why}")))?;
+    Ok((shown, state))
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Outcome {
+    let (shown, state) = shown(&args.folder)?;
+    let document = DriveDocument::new(&shown, &state);
     if args.json {
         println!("{}", json(&document));
     } else {

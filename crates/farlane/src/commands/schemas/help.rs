@@ -22,7 +22,8 @@ fn pages(command: &mut Command, text: &mut String) {
         assert!(length <= LONGEST, "{name}: more than two lines: {}", label(argument));
     }
     let subcommands = command.get_subcommands_mut();
-    subcommands.filter(|command| command.get_name() != "help").for_each(|one| pages(one, text));
+    let shown = |command: &&mut Command| command.get_name() != "help" && !command.is_hide_set();
+    subcommands.filter(shown).for_each(|one| pages(one, text));
 }
 
 fn label(argument: &Arg) -> String {

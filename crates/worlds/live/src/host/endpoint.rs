@@ -11,8 +11,7 @@ use pcie::root::ReadToken;
 use pcie::software::Bus;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
-use vfio_user::{Action, BindError, DmaId, EndpointInfo, Server};
+use vfio_user::{Action, BindError, DmaId, EndpointInfo, Server, SocketFolder};
 use wire::Instant;
 use wire::nvme::register;
 
@@ -98,9 +97,9 @@ impl Client for Guest {
 }
 
 impl Endpoint {
-    /// Offers `node` on `directory/number/cntrl`. Error: see [`BindError`].
+    /// Offers `node` on `number/cntrl` in the folder. Error: see [`BindError`].
     pub fn offer(
-        directory: &Path,
+        sockets: &SocketFolder,
         number: usize,
         port: usize,
         node: Node,
@@ -110,7 +109,7 @@ impl Endpoint {
     ) -> Result<Self, BindError> {
         // Never 0, which means that no host has used the device.
         let settings = slot::Settings { enumeration, owner: random_number() as u32 | 1 };
-        let server = Server::bind(directory, number, info)?;
+        let server = Server::bind_in(sockets, number, info)?;
         Ok(Self {
             port,
             wire: 0,

@@ -20,10 +20,10 @@ use pcie::root::{self, ReadToken};
 use pcie::software::{Bus, Task};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use switch::tunnel::Cause;
-use vfio_user::{EndpointInfo, Presence};
+use vfio_user::{EndpointInfo, Presence, SocketFolder};
 use wire::earliest;
 use wire::{Bdf, Duration, Instant};
 
@@ -149,13 +149,13 @@ pub struct HostNode {
     duplicates: Vec<(usize, usize)>,
     /// Since when each link has no connection, if its session goes on.
     pub(super) interrupted: Vec<Option<Instant>>,
-    directory: PathBuf,
+    folder: SocketFolder,
     spin_for_doorbells: bool,
 }
 
 impl HostNode {
     /// Enumerates the devices behind `switch` (whose links are up, or `up` waits for them) and
-    /// offers every endpoint below `directory`. An endpoint that appears later below a port whose
+    /// offers every endpoint in the folder. An endpoint that appears later below a port whose
     /// link is down is offered then.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl HostNode {
         poller: Poller,
         machine: MachineSettings,
         switch: Switch,
-        directory: &Path,
+        sockets: SocketFolder,
         doorbells: bool,
         mut up: impl FnMut(&mut Switch, Instant) -> io::Result<bool>,
     ) -> io::Result<Self> {
@@ -191,7 +191,7 @@ impl HostNode {
             interrupted: vec![None; links],
             ports: ports.iter().cloned().map(slot::Port::new).collect(),
             discovered: Vec::new(),
-            directory: directory.to_owned(),
+            folder: sockets,
             duplicates: Vec::new(),
             spin_for_doorbells: doorbells,
         };
@@ -237,9 +237,8 @@ impl HostNode {
         descriptors::check(self.endpoints.iter().map(|one| one.slot.node()).chain([&node]))?;
         let (number, settings) = (self.endpoints.len(), self.settings.clone());
         self.duplicates.extend(same_serial(&node, &self.endpoints).map(|other| (number, other)));
-        let mut endpoint =
-            Endpoint::offer(&self.directory, number, port, node, info, bus, settings)
-                .map_err(io::Error::other)?;
+        let mut endpoint = Endpoint::offer(&self.folder, number, port, node, info, bus, settings)
+            .map_err(io::Error::other)?;
         endpoint.wire = wire;
         self.machine.poller().add(&endpoint.guest.server, false)?;
         self.endpoints.push(endpoint);

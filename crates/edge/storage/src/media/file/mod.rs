@@ -88,6 +88,12 @@ impl FileMedia {
         Self::open_in_boot(path, options, &boot_id()).map_err(|error| about(path.display(), error))
     }
 
+    /// Checks without a lock or a change that `path` can be opened, or be created. Error: a sentence
+    /// with the path.
+    pub(super) fn check(path: &Path, options: FileOptions) -> io::Result<()> {
+        open::check(path, options).map_err(|error| about(path.display(), error))
+    }
+
     /// As [`open`](Self::open), with `boot` as the identity of this boot of the machine. Errors do
     /// not contain the path.
     fn open_in_boot(path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {

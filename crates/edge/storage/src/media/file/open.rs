@@ -61,9 +61,7 @@ impl Opened {
         if !undo.is_at_path() || BlockDevice::from_metadata(&metadata) != device {
             return Err(io::Error::other("was removed or replaced while it was opened"));
         }
-        if !metadata.is_file() && device.is_none() {
-            return Err(io::Error::other("is neither a regular file nor a block device"));
-        }
+        check_kind(&metadata)?;
         let file = SystemFile::from(file);
         let length = file.len().map_err(|error| about("cannot find its end", error))?;
         if let Some(device) = device {
@@ -77,6 +75,27 @@ impl Opened {
             }
         }
         Ok(Self { file, metadata, length, read_only, created, undo })
+    }
+}
+
+/// Checks that `path` is, or can become, an image. Error: a sentence without the path.
+pub(super) fn check(path: &Path, wanted: FileOptions) -> io::Result<()> {
+    match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && wanted.creates() => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let found = folder.unwrap_or(Path::new(".")).metadata();
+            found.map(drop).map_err(|error| about("cannot create it", error))
+        }
+        Err(error) => Err(about("cannot open", error)),
+        Ok(found) => check_kind(&found),
+    }
+}
+
+/// Checks that a file can be an image.
+fn check_kind(found: &Metadata) -> io::Result<()> {
+    match found.is_file() || BlockDevice::from_metadata(found).is_some() {
+        true => Ok(()),
+        false => Err(io::Error::other("is neither a regular file nor a block device")),
     }
 }
 

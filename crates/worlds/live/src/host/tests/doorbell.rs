@@ -101,7 +101,7 @@ fn host(peer: Address, folder: &Path) -> HostNode {
         Poller::new(Waiting::Block).unwrap(),
         MachineSettings::default(),
         Switch::new(settings, Links::new(&[peer])),
-        folder,
+        folder.into(),
         false,
         |switch, _| Ok(switch.upstream().tunnel(0).is_up()),
     )

@@ -32,8 +32,15 @@ impl World {
     fn new() -> Self {
         let (folder, bus) = (Folder::new(), Bus::new());
         let settings = Settings::default();
-        let endpoint =
-            Endpoint::offer(&folder, 0, 0, node(), (plain_endpoint(), None), bus.clone(), settings);
+        let endpoint = Endpoint::offer(
+            &(&*folder).into(),
+            0,
+            0,
+            node(),
+            (plain_endpoint(), None),
+            bus.clone(),
+            settings,
+        );
         let endpoint = endpoint.unwrap();
         let client = Client::greeted(endpoint.guest.server.path(), 1);
         let mut world = Self { endpoint, bus, client, _folder: folder };
