@@ -27,8 +27,8 @@ use vfio_user::{BindError, Listener};
 pub struct ObserveArgs {
     /// Socket for `farlane status`, or off. By default ROLE-PID.sock in $RUNTIME_DIRECTORY, or in
     /// /run/farlane (root), or in $XDG_RUNTIME_DIR/farlane
-    #[arg(long, value_name = "SOCKET")]
-    control: Option<PathBuf>,
+    #[arg(long, value_name = "SOCKET", value_parser = parse_control)]
+    control: Option<Control>,
     /// Group whose members may use the control socket, besides its owner and root
     #[arg(long, value_name = "GROUP")]
     control_group: Option<UserGroup>,
@@ -36,6 +36,21 @@ pub struct ObserveArgs {
     /// loopback; other addresses need --key, and peers the right status
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<String>,
+}
+
+/// The value of `--control`.
+#[derive(Clone, Debug)]
+enum Control {
+    Off,
+    At(PathBuf),
+}
+
+fn parse_control(text: &str) -> Result<Control, String> {
+    match text {
+        "" => Err("expected a path or off".into()),
+        "off" => Ok(Control::Off),
+        path => Ok(Control::At(path.into())),
+    }
 }
 
 /// The sockets of a node that does not yet serve.
@@ -62,8 +77,8 @@ impl ObserveArgs {
         needs: &mut Needs,
     ) -> Result<Observed, Failure> {
         let control = match &self.control {
-            Some(path) if path == Path::new("off") => None,
-            Some(path) => Some(self.listen(path.clone())?),
+            Some(Control::Off) => None,
+            Some(Control::At(path)) => Some(self.listen(path.clone())?),
             None => self.default_socket(role),
         };
         if let Some(folder) = control.as_ref().and_then(|control| control.path().parent()) {
