@@ -22,7 +22,7 @@ def listening(*arguments: str) -> collections.abc.Iterator[str]:
     with subprocess.Popen(command, text=True, **streams) as node:
         try:
             assert node.stderr
-            places = (re.match(r"listening on (\S+)", line) for line in node.stderr)
+            places = (re.search(r"listening on (\S+)", line) for line in node.stderr)
             yield next(place.group(1) for place in places if place)
         finally:
             if arguments[0] == "device":
