@@ -77,7 +77,7 @@ impl SocketFolder {
         let (Some(mode), by_group) = (self.mode, self.group == Some(found.gid())) else {
             return Ok(());
         };
-        // A member of the folder's group has the rights of the group, and not those of others.
+        // For members of the folder's group, only the bits of the group count.
         let needed = if by_group { 0o010 } else { 0o001 };
         match mode & 0o022 == 0 || found.mode() & needed != 0 {
             true => Ok(()),

@@ -123,7 +123,7 @@ fn nodes(
     for path in sockets() {
         match fetch(&path) {
             Ok(node) => found.push(node),
-            // The process was killed. Whoever owns the file removes it.
+            // The process was killed, and only the file is left.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 let _ = std::fs::remove_file(&path);
             }

@@ -3,10 +3,11 @@
 
 use super::Board;
 use super::metrics;
-use super::until::{Limited, Until};
+use super::until::Until;
 use credentials::{Credentials, accept_status};
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +45,7 @@ pub fn on_address(
 }
 
 /// Serves until the process ends. Fails if no thread can start.
-fn serve<S: Limited + Send + 'static>(
+fn serve<S: AsFd + Send + 'static>(
     accept: impl Fn() -> io::Result<S> + Send + 'static,
     answer: impl Fn(Until<S>) -> io::Result<()> + Send + Sync + 'static,
 ) -> io::Result<()> {

@@ -152,12 +152,7 @@ impl Links {
     /// Adds the far side of link `index`, and the round trip of its connection.
     pub(crate) fn add_status(&self, index: usize, status: &mut LinkStatus) {
         let identity = self.identity(index);
-        let identity = identity.as_ref();
-        status.peer = Some(PeerStatus {
-            address: self.peer(index),
-            fingerprint: identity.map(|identity| identity.fingerprint.to_string()),
-            name: identity.map(|identity| identity.name.to_string()),
-        });
+        status.peer = Some(PeerStatus::new(self.peer(index), identity.as_ref()));
         let mut carriers = self.links[index].lanes.iter().filter(|lane| lane.open);
         if let Some(carrier) = carriers.find_map(|lane| lane.carrier.as_ref()) {
             status.connected_by(carrier);

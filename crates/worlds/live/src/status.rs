@@ -4,12 +4,14 @@
 //! [`DeviceNode::status`]: crate::DeviceNode::status
 //! [`HostNode::status`]: crate::host::HostNode::status
 
-use crate::net::{Carrier, Remote};
+use crate::net::Carrier;
+use credentials::Identity;
 use nvme::Subsystem;
 use nvme::times::{BOUNDS_US, CommandTimes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use switch::tunnel::Tunnel;
 use wire::Instant;
 
@@ -33,7 +35,7 @@ pub struct Status {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkState {
-    /// There is no link.
+    /// The far side is not connected.
     #[default]
     Down,
     /// The link waits for another connection.
@@ -200,11 +202,11 @@ impl LinkStatus {
     }
 }
 
-impl From<&Remote> for PeerStatus {
-    fn from(remote: &Remote) -> Self {
-        let identity = remote.identity.as_ref();
+impl PeerStatus {
+    /// The far side at `address`, with its identity under TLS.
+    pub(crate) fn new(address: String, identity: Option<&Arc<Identity>>) -> Self {
         Self {
-            address: remote.address.to_string(),
+            address,
             fingerprint: identity.map(|identity| identity.fingerprint.to_string()),
             name: identity.map(|identity| identity.name.to_string()),
         }

@@ -86,7 +86,7 @@ pub trait Attached: Function {
         Report::new()
     }
 
-    /// Adds the state to that of the node, whose uplink is `link`.
+    /// Adds the state of the function to `link`, the uplink of the node, and to `node`.
     fn add_status(&self, _now: Instant, _link: &mut LinkStatus, _node: &mut Status) {}
 
     /// The state of the function, with which another process goes on; empty if it cannot. `unsent` is

@@ -15,7 +15,7 @@ use crate::limiter::Suppressed;
 use crate::links::room_after;
 use crate::net::{Carrier, CarrierListener, Remote};
 use crate::poller::Poller;
-use crate::status::{LinkStatus, Status, counts};
+use crate::status::{LinkStatus, PeerStatus, Status, counts};
 use crate::trace::{Tapped, Tracer};
 use accept::{Read, read};
 use bytes::Bytes;
@@ -279,7 +279,9 @@ impl<A: Attached> DeviceNode<A> {
         let mut link = LinkStatus::new(now, "uplink".to_owned(), tunnel);
         link.errors = counts(self.node.errors().list());
         link.group = Some(self.node.group());
-        link.peer = self.last_host.as_ref().map(Into::into);
+        let peer =
+            |host: &Remote| PeerStatus::new(host.address.to_string(), host.identity.as_ref());
+        link.peer = self.last_host.as_ref().map(peer);
         link.push = counts(self.node.store().counters().list());
         link.rejected = counts(self.limits.counts(self.node.without_hello()));
         let carrier = self.paths.iter().find(|path| self.node.carries(path.id));

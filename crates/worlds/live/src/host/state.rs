@@ -36,7 +36,7 @@ impl HostNode {
             }),
             ..Status::default()
         };
-        // The root port is no link.
+        // The root port is not shown: it has no far side.
         let (now, mut root_port) = (self.machine.clock().now(), LinkStatus::default());
         self.machine.attached().add_status(now, &mut root_port, &mut status);
         status
