@@ -2,7 +2,7 @@
 
 use crate::output::{note, warning};
 use clap::{Args, ValueEnum};
-use credentials::{Cipher, Credentials, NodeKey, Peers, Watch};
+use credentials::{Cipher, Credentials, NodeKey, Peers, Reading, Watch};
 use live::Stop;
 use live::net::Protection;
 use report::{Failure, Outcome};
@@ -59,11 +59,9 @@ impl KeyArgs {
         }
     }
 
-    /// The key and the peers; `None` without `--key`. Fails as [`NodeKey::load`] and
-    /// [`Credentials::load`].
+    /// The key and the peers; `None` without `--key`. Fails as [`Credentials::load`].
     pub fn credentials(&self) -> Result<Option<Arc<Credentials>>, Failure> {
         let (Some(key), Some(peers)) = (&self.key, &self.peers) else { return Ok(None) };
-        let key = NodeKey::load(key).map_err(failure)?;
         let credentials = Credentials::load(key, peers, self.cipher.map(Cipher::from));
         Ok(Some(credentials.map_err(failure)?.into()))
     }
@@ -87,11 +85,17 @@ fn failure(error: impl Display) -> Failure {
     Failure(error.to_string())
 }
 
-/// Reads the file of peers again after its changes and SIGHUP, until the returned value is dropped.
+/// Reads the file of peers again after its changes, and it and the key after SIGHUP, until the
+/// returned value is dropped.
 pub fn follow(credentials: Option<&Arc<Credentials>>, stop: &Stop) -> Option<Watch> {
     let credentials = credentials?;
-    let report = |read: Result<usize, _>| match read {
-        Ok(count) => note(format_args!("read the file of peers again; keys: {count}")),
+    let report = |read| match read {
+        Ok(Reading::Peers(count)) => {
+            note(format_args!("read the file of peers again; keys: {count}"))
+        }
+        Ok(Reading::Key(key)) => {
+            note(format_args!("further connections use this node's new key {key}"))
+        }
         Err(error) => warning(format_args!("{error}; the earlier keys stay valid")),
     };
     Some(Watch::start(credentials.clone(), stop.reload.clone(), report))

@@ -9,14 +9,19 @@ use live::net::Remote;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt::{self, Debug, Display};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 use std::{env, io};
 pub use tracing::Level;
 use tracing::field::{Field, Visit, display};
 use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, layer};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::reload;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Options of the log.
 #[derive(Args, Clone, Debug)]
@@ -58,8 +63,22 @@ impl LogArgs {
             FormatOption::Text => Format::Text,
         };
         // A report of an error of standard error would go there too, and panic.
-        let log = tracing_subscriber::fmt().log_internal_errors(false).with_writer(io::stderr);
-        log.with_max_level(self.log_level).event_format(format).init();
+        let log = layer().log_internal_errors(false).with_writer(io::stderr).event_format(format);
+        let (filter, handle) = reload::Layer::new(LevelFilter::from_level(self.log_level));
+        tracing_subscriber::registry().with(filter).with(log).init();
+        let set = move |level| drop(handle.reload(LevelFilter::from_level(level)));
+        let first = SET_LEVEL.set(Box::new(set)).is_ok();
+        debug_assert!(first, "a process has one log");
+    }
+}
+
+/// Changes the least severe level of the log.
+static SET_LEVEL: OnceLock<Box<dyn Fn(Level) + Send + Sync>> = OnceLock::new();
+
+/// Writes events of `level` and more severe ones from here on. Does nothing without a log.
+pub fn set_level(level: Level) {
+    if let Some(set) = SET_LEVEL.get() {
+        set(level);
     }
 }
 

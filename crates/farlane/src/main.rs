@@ -11,6 +11,7 @@
 //! - `node_file`: the options of a node from a file
 //! - `output`: standard output and standard error, which may be closed or full
 //! - `progress`: the progress on one line of a terminal
+//! - `reload`: what a running node reads again on SIGHUP
 //! - `service`: messages to the service manager
 //! - `signals`: signals that end a node, print its counters or stop its trace
 
@@ -31,6 +32,7 @@ mod observe;
 mod plan_args;
 mod progress;
 mod push_args;
+mod reload;
 mod sandbox_args;
 mod service;
 mod signals;

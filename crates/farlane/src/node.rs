@@ -2,6 +2,7 @@
 
 use crate::gate_args::GateArgs;
 use crate::key_args::KeyArgs;
+use crate::node_file::NodeFile;
 use crate::output::{note, wrong_usage};
 use clap::Args;
 use live::net::{Address, CarrierListener, Marking, Peer, Protection, ReservedAddress};
@@ -57,6 +58,9 @@ pub struct NodeArgs {
     /// The gate in front of the line.
     #[command(flatten)]
     pub gate: GateArgs,
+    /// The file that has the options.
+    #[arg(skip)]
+    pub file: Option<NodeFile>,
 }
 
 impl NodeArgs {

@@ -1,5 +1,6 @@
 //! `--sandbox`: what a node gives up when it starts.
 
+use crate::node::NodeArgs;
 use crate::output::warning;
 use crate::trace_args::TraceArgs;
 use clap::Args;
@@ -34,8 +35,10 @@ impl SandboxArgs {
     }
 }
 
-/// The needs that all nodes share: links with `addresses`, the file of a trace, the file of peers.
+/// The needs that all nodes share: links with `addresses`, the file of a trace, and the files that a
+/// running node reads again.
 pub fn needs_of<'a>(
+    args: &NodeArgs,
     node: &NodeSettings,
     trace: &TraceArgs,
     addresses: impl IntoIterator<Item = &'a Address>,
@@ -48,9 +51,9 @@ pub fn needs_of<'a>(
     if let Some(file) = trace.target().file() {
         needs.file(&file.settings.path, Access::Write);
     }
-    // The key is in memory.
-    let peers = node.credentials.iter().flat_map(|credentials| credentials.files());
-    peers.for_each(|file| needs.file(&file, Access::Read));
+    let keys = node.credentials.iter().flat_map(|credentials| credentials.files());
+    let own = args.file.iter().map(|file| file.path.clone());
+    keys.chain(own).for_each(|file| needs.file(&file, Access::Read));
     needs
 }
 

@@ -1,7 +1,8 @@
 //! SIGINT (Ctrl-C) and SIGTERM end a node in order; a second one ends it at once. SIGUSR1 prints
-//! counters, SIGUSR2 stops or restarts the trace, SIGHUP reads the file of peers again.
+//! counters, SIGUSR2 stops or restarts the trace, SIGHUP reads files again: the file of
+//! the node, its key and its peers.
 
-use live::Stop;
+use live::{Stop, TraceSwitch};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::io;
 
@@ -18,8 +19,9 @@ pub fn stop_on_signals() -> io::Result<Stop> {
         signal_hook::flag::register(signal, stop.flag.clone())?;
         signal_hook::low_level::pipe::register(signal, stop.waker()?)?;
     }
-    for (signal, flag) in [(SIGUSR1, &stop.report), (SIGUSR2, &stop.trace)] {
-        signal_hook::flag::register(signal, flag.clone())?;
+    signal_hook::flag::register(SIGUSR1, stop.report.clone())?;
+    signal_hook::flag::register_usize(SIGUSR2, stop.trace.clone(), TraceSwitch::Toggle as usize)?;
+    for signal in [SIGUSR1, SIGUSR2] {
         signal_hook::low_level::pipe::register(signal, stop.waker()?)?;
     }
     signal_hook::flag::register(SIGHUP, stop.reload.clone())?;

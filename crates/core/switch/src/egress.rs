@@ -45,6 +45,12 @@ impl Egress {
         Self { deficits: vec![0; destinations], quantum: frame as i64, turn: 0, idle: 0, limit }
     }
 
+    /// Changes the rate limit. Frames that the earlier limit delays may leave at once, so that a much
+    /// too low limit can be mended.
+    pub fn set_limit(&mut self, limit: Option<Rate>) {
+        self.limit = limit.map(|rate| RateLimit::new(rate, self.quantum as u64));
+    }
+
     /// Starts a round: any destination may have frames to send.
     pub fn begin(&mut self) {
         self.idle = 0;

@@ -11,7 +11,7 @@
 //! - `key`: private keys and their files
 //! - `peers`: the file of peers
 //! - `tls`: TLS 1.3 with raw public keys (RFC 7250) or certificates
-//! - `watch`: the present peers, read again when their file changes
+//! - `watch`: the present key and peers, read again when their files change
 
 mod file;
 mod fingerprint;
@@ -24,4 +24,4 @@ pub use fingerprint::Fingerprint;
 pub use key::{KeyError, NodeKey};
 pub use peers::{Identity, Peers, PeersError, Refusal, host_identifier};
 pub use tls::{Cipher, Handshake, StatusClient, StatusServer, accept_status, connect_status};
-pub use watch::{Credentials, Watch};
+pub use watch::{Credentials, LoadError, Reading, Watch};

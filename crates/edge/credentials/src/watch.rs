@@ -1,7 +1,7 @@
-//! The present peers of a node, read again when their file changes.
+//! The present key and peers of a node, read again when their files change.
 
 use crate::tls::provider;
-use crate::{Cipher, Identity, NodeKey, Peers, PeersError, Refusal};
+use crate::{Cipher, Fingerprint, Identity, KeyError, NodeKey, Peers, PeersError, Refusal};
 use rustls::crypto::CryptoProvider;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,9 @@ const INTERVAL: Duration = Duration::from_millis(300);
 /// The key of a node, and its peers.
 #[derive(Debug)]
 pub struct Credentials {
-    key: NodeKey,
+    /// The key file, if the key comes from a file.
+    key_path: Option<PathBuf>,
+    key: RwLock<NodeKey>,
     /// The file of peers, if they come from a file.
     path: Option<PathBuf>,
     peers: RwLock<Arc<Peers>>,
@@ -26,20 +28,24 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Reads the file of peers of a node with the key `key`. A node with `cipher` connects only
-    /// with this cipher.
+    /// Reads the key of a node and its file of peers. A node with `cipher` connects only with this
+    /// cipher.
     ///
     /// # Errors
-    /// As [`Peers::load`], and if a line requires a certificate that `key` does not have.
-    pub fn load(key: NodeKey, path: &Path, cipher: Option<Cipher>) -> Result<Self, PeersError> {
-        let peers = load(&key, path)?;
-        Ok(Self { path: Some(path.into()), ..Self::new(key, peers, cipher) })
+    /// As [`NodeKey::load`] and [`Peers::load`], and if a line requires a certificate that the key
+    /// does not have.
+    pub fn load(key: &Path, path: &Path, cipher: Option<Cipher>) -> Result<Self, LoadError> {
+        let own = NodeKey::load(key)?;
+        let peers = load(&own, path)?;
+        let files = (Some(key.into()), Some(path.into()));
+        Ok(Self { key_path: files.0, path: files.1, ..Self::new(own, peers, cipher) })
     }
 
     /// The credentials of a node whose peers never change.
     pub fn new(key: NodeKey, peers: Peers, cipher: Option<Cipher>) -> Self {
         let (peers, checks) = (RwLock::new(peers.into()), AtomicU64::new(0));
-        Self { key, path: None, peers, provider: provider(cipher, None).into(), checks }
+        let (provider, key) = (provider(cipher, None).into(), RwLock::new(key));
+        Self { key_path: None, key, path: None, peers, provider, checks }
     }
 
     /// Changes the traffic keys of connections after `records` records. Without this, rustls changes
@@ -50,9 +56,9 @@ impl Credentials {
         self
     }
 
-    /// The key of this node.
-    pub fn key(&self) -> &NodeKey {
-        &self.key
+    /// The key of this node as last read.
+    pub fn key(&self) -> NodeKey {
+        self.key.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn provider(&self) -> &Arc<CryptoProvider> {
@@ -83,16 +89,33 @@ impl Credentials {
     /// As [`load`](Self::load).
     pub fn reload(&self) -> Result<(), PeersError> {
         let Some(path) = &self.path else { return Ok(()) };
-        let peers = load(&self.key, path)?;
+        let peers = load(&self.key(), path)?;
         *self.peers.write().unwrap_or_else(PoisonError::into_inner) = peers.into();
         Ok(())
     }
 
-    /// The files that [`reload`](Self::reload) reads: the file of peers, and those of authorities
-    /// that it names at present.
+    /// Reads the key of this node again, for further connections. After an error the earlier key
+    /// stays. Returns whether it changed.
+    ///
+    /// # Errors
+    /// As [`NodeKey::load`], and if the new one lacks the certificate that a peer requires.
+    pub fn reload_key(&self) -> Result<bool, LoadError> {
+        let Some(path) = &self.key_path else { return Ok(false) };
+        let key = NodeKey::load(path)?;
+        if self.peers().need_certificates() {
+            has_certificate(&key, path)?;
+        }
+        let changed = key.fingerprint() != self.key().fingerprint();
+        *self.key.write().unwrap_or_else(PoisonError::into_inner) = key;
+        Ok(changed)
+    }
+
+    /// The files that are read again: the key, the file of peers, and those of authorities that it
+    /// names at present.
     pub fn files(&self) -> Vec<PathBuf> {
-        let peers = self.peers();
-        self.path.iter().cloned().chain(peers.authorities().map(Path::to_owned)).collect()
+        let (peers, own) = (self.peers(), [&self.key_path, &self.path]);
+        let own = own.into_iter().flatten().cloned();
+        own.chain(peers.authorities().map(Path::to_owned)).collect()
     }
 
     /// Device, inode, size and change time of the file; `None` without a file.
@@ -105,17 +128,43 @@ impl Credentials {
 
 fn load(key: &NodeKey, path: &Path) -> Result<Peers, PeersError> {
     let peers = Peers::load(path)?;
-    if peers.need_certificates() && !key.has_certificate {
-        let why = "a line has ca=, but the key file of this node has no certificate";
-        return Err(PeersError::Read(path.into(), std::io::Error::other(why)));
+    if peers.need_certificates() {
+        has_certificate(key, path)?;
     }
     Ok(peers)
+}
+
+/// Fails, with the file `path`, unless the key has a certificate.
+fn has_certificate(key: &NodeKey, path: &Path) -> Result<(), PeersError> {
+    let why = "a line has ca=, but the key file of this node has no certificate";
+    let missing = || PeersError::Read(path.into(), std::io::Error::other(why));
+    key.has_certificate.then_some(()).ok_or_else(missing)
 }
 
 /// Seconds since 1970.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}
+
+/// Why a key or a file of peers cannot be used; the texts name the file.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The file of peers.
+    #[error(transparent)]
+    Peers(#[from] PeersError),
+}
+
+/// What a [`Watch`] has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Another key of this node.
+    Key(Fingerprint),
+    /// The file of peers, which has this number of keys.
+    Peers(usize),
 }
 
 /// A thread that reads the file of peers again within a second of each change. It ends when this
@@ -127,12 +176,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches the file of `credentials`, and reads it also when `requested` is set. Passes the
-    /// result of each reading to `report`: the number of keys, or the error.
+    /// Watches the file of peers of `credentials`; reads it and the node's key also when `requested`
+    /// is set. Passes the result of each reading to `report`.
     pub fn start(
         credentials: Arc<Credentials>,
         requested: Arc<AtomicBool>,
-        report: impl Fn(Result<usize, PeersError>) + Send + 'static,
+        report: impl Fn(Result<Reading, LoadError>) + Send + 'static,
     ) -> Self {
         let (stop, stopped) = mpsc::channel();
         let mut read = credentials.version();
@@ -143,9 +192,18 @@ impl Watch {
                 // A file that is still being written changes between two checks.
                 let changed = version != read && version == last;
                 last = version;
-                if requested.swap(false, Ordering::AcqRel) || changed {
+                let requested = requested.swap(false, Ordering::AcqRel);
+                if requested {
+                    match credentials.reload_key() {
+                        Ok(false) => {}
+                        Ok(true) => report(Ok(Reading::Key(credentials.key().fingerprint()))),
+                        Err(error) => report(Err(error)),
+                    }
+                }
+                if requested || changed {
                     read = version;
-                    report(credentials.reload().map(|()| credentials.peers().len()));
+                    let peers = credentials.reload().map_err(LoadError::from);
+                    report(peers.map(|()| Reading::Peers(credentials.peers().len())));
                 }
                 credentials.checks.fetch_add(1, Ordering::Release);
             }

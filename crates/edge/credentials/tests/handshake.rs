@@ -36,8 +36,7 @@ impl Keys {
         };
         let path = self.path(&format!("{node}.peers"));
         fs::write(&path, key(&key(peers, "host"), "device")).unwrap();
-        let key = NodeKey::load(&self.path(node)).unwrap();
-        Credentials::load(key, &path, None).unwrap().into()
+        Credentials::load(&self.path(node), &path, None).unwrap().into()
     }
 }
 
@@ -147,8 +146,8 @@ fn traffic_keys_change_at_the_limit_in_both_directions() {
     let limited = |node, peers| {
         let path = keys.path(&format!("{node}.peers"));
         keys.node(node, peers);
-        let key = NodeKey::load(&keys.path(node)).unwrap();
-        Arc::new(Credentials::load(key, &path, None).unwrap().with_records_per_key(64))
+        let limited = Credentials::load(&keys.path(node), &path, None).unwrap();
+        Arc::new(limited.with_records_per_key(64))
     };
     let host = limited("host", "store {device} serve");
     let device = limited("device", "host-a {host} use");
@@ -173,8 +172,8 @@ fn connecting_node_chooses_the_cipher() {
         (Some(Cipher::Aes256Gcm), Suite::TLS13_AES_256_GCM_SHA384),
         (Some(Cipher::ChaCha20Poly1305), Suite::TLS13_CHACHA20_POLY1305_SHA256),
     ] {
-        let key = NodeKey::load(&keys.path("host")).unwrap();
-        let host = Credentials::load(key, &keys.path("host.peers"), cipher).unwrap().into();
+        let files = (keys.path("host"), keys.path("host.peers"));
+        let host = Credentials::load(&files.0, &files.1, cipher).unwrap().into();
         let (ends, result) = handshake(&host, &device);
         assert_eq!(result, Ok(()));
         assert_eq!(ends[1].tls.negotiated_cipher_suite().unwrap().suite(), suite);
@@ -208,16 +207,23 @@ fn certificates_authorise_by_dns_name_of_a_listed_authority() {
     fs::copy(keys.path("host.pem"), keys.path("ca.pem")).unwrap();
     device.reload().unwrap();
     assert!(matches!(device.confirm(&identity), Err(Refusal::Certificate(..))));
-    let raw = NodeKey::create(&keys.path("raw")).unwrap();
+    let raw = keys.path("raw");
+    NodeKey::create(&raw).unwrap();
     let path = keys.path("raw.peers");
     fs::write(&path, by_name).unwrap();
-    let error = Credentials::load(raw, &path, None).unwrap_err().to_string();
+    let error = Credentials::load(&raw, &path, None).unwrap_err().to_string();
     assert!(error.contains("has no certificate"), "{error}");
+    // Neither does a node take such a key while it runs.
+    let earlier = device.key().fingerprint();
+    fs::rename(&raw, keys.path("device")).unwrap();
+    let error = device.reload_key().unwrap_err().to_string();
+    assert!(error.contains("has no certificate"), "{error}");
+    assert_eq!(device.key().fingerprint(), earlier);
 }
 
 #[test]
 fn changed_file_is_read_again_and_a_bad_one_is_reported() {
-    use farlane_credentials::Watch;
+    use farlane_credentials::{Reading, Watch};
     use std::sync::mpsc;
     let keys = Keys::new();
     let host = keys.node("host", "store {device} serve");
@@ -236,7 +242,7 @@ fn changed_file_is_read_again_and_a_bad_one_is_reported() {
     let error = replace("host-a").unwrap_err();
     assert!(error.contains("device.peers:1"), "{error}");
     assert!(device.confirm(&identity).is_ok(), "the earlier peers stay");
-    assert_eq!(replace("# nobody"), Ok(0));
+    assert_eq!(replace("# nobody"), Ok(Reading::Peers(0)));
     assert!(device.confirm(&identity).is_err());
     drop(watch);
 }

@@ -9,6 +9,7 @@ use crate::node::{
 use crate::observe::ObserveArgs;
 use crate::output::{caught, warning, wrong_usage};
 use crate::push_args::PushArgs;
+use crate::reload;
 use crate::sandbox_args::{SandboxArgs, add_proc, needs_of, ports};
 use crate::service;
 use crate::signals::stop_on_signals;
@@ -16,7 +17,7 @@ use crate::trace_args::TraceArgs;
 use linux::UserGroup;
 use live::host::{EndpointChange, HostEvent, HostNode, MachineSettings};
 use live::net::Peer;
-use live::{Clock, LinkWait};
+use live::{Clock, LinkWait, NodeSettings};
 use pcie::{enumerate, root};
 use report::span;
 use sandbox::Access;
@@ -83,8 +84,9 @@ pub struct Args {
     io_timeout: Duration,
     #[command(flatten)]
     push: PushArgs,
+    /// Options of every node.
     #[command(flatten)]
-    node: NodeArgs,
+    pub node: NodeArgs,
     #[command(flatten)]
     trace: TraceArgs,
     #[command(flatten)]
@@ -120,7 +122,7 @@ pub fn run(args: &Args) -> Outcome {
     let switch = options.switch(&peers, args.group, args.p2p)?;
     raise_descriptor_limit();
     let stop = stop_on_signals()?;
-    let mut needs = needs_of(&options, &args.trace, addresses());
+    let mut needs = needs_of(&args.node, &options, &args.trace, addresses());
     needs.connect = ports(&peers);
     let sockets = sockets(args)?;
     // Only an existing folder can be allowed.
@@ -176,6 +178,7 @@ pub fn run(args: &Args) -> Outcome {
     info!("ready");
     service::ready(&format!("offers endpoints: {}", node.sockets().len()));
     serving.board.serve(vec![stop.requester()?], 1);
+    reload::on_hangup(args.node.file.as_ref(), &serving.board, NodeSettings::limit_of)?;
     let control = || {
         args.trace.switch(&tracer, &stop);
         service::request(&stop)

@@ -8,13 +8,14 @@ use crate::log::{LogArgs, Subject};
 use crate::node::{NodeArgs, check_links, instance, listeners, listening_on, print_report};
 use crate::observe::ObserveArgs;
 use crate::output::caught;
+use crate::reload;
 use crate::sandbox_args::{SandboxArgs, needs_of, ports};
 use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use live::device::DeviceEvent;
 use live::net::{Address, Peer, ReservedAddress};
-use live::{Clock, DeviceNode, wait_for_links};
+use live::{Clock, DeviceNode, NodeSettings, wait_for_links};
 use tracing::info;
 use wire::frame::Role;
 use wire::trace::NodeRole;
@@ -43,8 +44,9 @@ pub struct Args {
     /// Allow peer-to-peer requests between endpoints
     #[arg(long)]
     p2p: bool,
+    /// Options of every node.
     #[command(flatten)]
-    node: NodeArgs,
+    pub node: NodeArgs,
     #[command(flatten)]
     faults: NodeFaultArgs,
     #[command(flatten)]
@@ -81,7 +83,7 @@ pub fn run(args: &Args) -> Outcome {
     let stop = stop_on_signals()?;
     let reserve = |address| ReservedAddress::new(address, options.links()?);
     let reserved = own.iter().map(reserve).collect::<Result<_, _>>()?;
-    let mut needs = needs_of(&options, &args.trace, addresses());
+    let mut needs = needs_of(&args.node, &options, &args.trace, addresses());
     needs.connect = ports(&peers);
     let observed = args.observe.bind("switch", &options, &mut needs)?;
     // Before anything starts threads.
@@ -106,6 +108,7 @@ pub fn run(args: &Args) -> Outcome {
     info!("{listening}");
     service::ready(&listening);
     serving.board.serve(vec![stop.requester()?], 1);
+    reload::on_hangup(args.node.file.as_ref(), &serving.board, NodeSettings::limit_of)?;
     let control = || {
         args.trace.switch(&tracer, &stop);
         service::request(&stop)

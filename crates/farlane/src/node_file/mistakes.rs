@@ -1,30 +1,27 @@
 //! Parses the arguments of a file, and reports errors of clap at the places of the keys.
 
 use super::{Word, key_of};
-use crate::{Cli, Command};
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use keys::{KeyError, Mistakes, Origin};
 use std::error::Error as _;
 use std::ffi::OsString;
 
-/// Parses `words` as arguments of the command `role`. `start` is the place of missing keys.
+/// Parses `words` as arguments with `parse`. `start` is the place of missing keys.
 ///
 /// clap stops at its first mistake. The wrong argument is then left out and the rest is parsed
 /// again, to find all mistakes.
 ///
 /// # Errors
 /// The given `mistakes`, and all that clap finds.
-pub(super) fn parsed(
-    role: &str,
+pub(super) fn parsed<T>(
     mut words: Vec<Word>,
     start: &Origin,
     mut mistakes: Mistakes,
-) -> Result<Command, KeyError> {
-    let command = loop {
-        let arguments = ["farlane", role].map(OsString::from).into_iter();
-        let error = match Cli::try_parse_from(arguments.chain(words.iter().map(Word::argument))) {
-            Ok(cli) => break Some(cli.command),
+    parse: impl Fn(Vec<OsString>) -> Result<T, Error>,
+) -> Result<T, KeyError> {
+    let parsed = loop {
+        let error = match parse(words.iter().map(Word::argument).collect()) {
+            Ok(parsed) => break Some(parsed),
             Err(error) => error,
         };
         let missing = error.kind() == ErrorKind::MissingRequiredArgument;
@@ -39,7 +36,7 @@ pub(super) fn parsed(
             break None;
         }
     };
-    mistakes.or(command).map(|command| command.expect("mistakes without a command"))
+    mistakes.or(parsed).map(|parsed| parsed.expect("a value or a mistake"))
 }
 
 /// The texts of a part of an error.

@@ -4,10 +4,13 @@
 //! The file becomes arguments of these commands, so clap parses and checks it. Mistakes are reported
 //! at their places in the file.
 
+mod again;
 mod mistakes;
 
+pub use again::{Changes, NodeFile};
+
 use crate::{Cli, Command, namespace};
-use clap::{Arg, ArgAction, CommandFactory};
+use clap::{Arg, ArgAction, CommandFactory, Parser};
 use keys::{Entry, KeyError, Kind, Mistakes, Origin, Value};
 use report::Failure;
 use std::any::TypeId;
@@ -21,7 +24,7 @@ const ROLES: [&str; 3] = ["device", "switch", "host"];
 const PLURALS: [(&str, &str); 2] = [("namespace", "namespaces"), ("fault", "faults")];
 
 /// An argument of the command, and its place in the file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Word {
     origin: Origin,
     /// Name of the option, without `--`.
@@ -41,20 +44,49 @@ impl Word {
     }
 }
 
-/// Reads the file of a node.
+/// Reads the file of a node. The command has the file in its options.
 ///
 /// # Errors
 /// All mistakes in the file, one per line, each with its place.
 pub fn read(path: &Path) -> Result<Command, Failure> {
-    let file = path.display().to_string();
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Failure(format!("{file}: {error}")))?;
-    let failed = |error: KeyError| Failure(error.to_string());
-    let value = keys::parse(&file, &text).map_err(failed)?;
-    command(&value).map_err(failed)
+    let Words { role, words, start, mistakes } = Words::read(path)?;
+    let parse = |arguments| {
+        let program = ["farlane", &role].map(OsString::from);
+        Cli::try_parse_from(program.into_iter().chain(arguments)).map(|cli| cli.command)
+    };
+    let parsed = mistakes::parsed(words.clone(), &start, mistakes, parse);
+    let mut command = parsed.map_err(|error| Failure(error.to_string()))?;
+    let node = match &mut command {
+        Command::Device(args) => &mut args.node,
+        Command::Switch(args) => &mut args.node,
+        Command::Host(args) => &mut args.node,
+        _ => unreachable!("a file has the role of a node"),
+    };
+    node.file = Some(NodeFile { path: path.to_owned(), role, words });
+    Ok(command)
 }
 
-fn command(file: &Value) -> Result<Command, KeyError> {
+/// What a file says: its role, and its keys as arguments of this command.
+struct Words {
+    role: String,
+    words: Vec<Word>,
+    /// The place of missing keys.
+    start: Origin,
+    mistakes: Mistakes,
+}
+
+impl Words {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let file = path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Failure(format!("{file}: {error}")))?;
+        let value = keys::parse(&file, &text);
+        let words = value.and_then(|value| words(&value));
+        words.map_err(|error| Failure(error.to_string()))
+    }
+}
+
+fn words(file: &Value) -> Result<Words, KeyError> {
     let entries = file.entries()?;
     let expected = "expected \"device\", \"switch\" or \"host\"";
     let role = entries.iter().find(|entry| entry.key == "role");
@@ -82,7 +114,7 @@ fn command(file: &Value) -> Result<Command, KeyError> {
         };
         words.extend(found.into_iter().filter_map(|word| mistakes.keep(word)));
     }
-    mistakes::parsed(role, words, &file.origin, mistakes)
+    Ok(Words { role: role.clone(), words, start: file.origin.clone(), mistakes })
 }
 
 fn long(option: &Arg) -> &str {

@@ -2,10 +2,11 @@
 
 use super::document::{NodeDocument, NodeState};
 use live::status::Status;
-use live::{Clock, Requester};
+use live::{Clock, Requester, TraceSwitch};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use switch::congestion::Rate;
 
 /// How long a request waits for the threads of the node.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -25,6 +26,8 @@ pub struct Board {
 struct Inner {
     /// The threads; none before the node serves.
     threads: Vec<Requester>,
+    /// The rate limit since it was changed.
+    limit: Option<Option<Rate>>,
     /// Number of parts that the threads show together.
     expected: usize,
     /// The parts of the present request, by their order.
@@ -48,6 +51,18 @@ impl Board {
         (inner.threads, inner.expected) = (threads, expected);
     }
 
+    /// Changes the rate limit of all threads together; `each` is that of one.
+    pub fn set_rate_limit(&self, all: Option<Rate>, each: Option<Rate>) {
+        let mut inner = lock(&self.inner);
+        inner.limit = Some(all);
+        inner.threads.iter().for_each(|thread| thread.set_rate_limit(each));
+    }
+
+    /// Changes the trace, which the first thread records.
+    pub fn switch_trace(&self, switch: TraceSwitch) {
+        lock(&self.inner).threads.iter().take(1).for_each(|thread| thread.switch_trace(switch));
+    }
+
     /// Shows part number `order` of the state.
     pub fn show(&self, order: usize, part: Status) {
         lock(&self.inner).parts.insert(order, part);
@@ -69,6 +84,9 @@ impl Board {
             (false, false) => NodeState::Serving,
         };
         let mut node = self.node.clone();
+        if let Some(limit) = inner.limit {
+            node.limits.rate_limit_bits_per_s = limit.map(|rate| rate.bits_per_second);
+        }
         for part in std::mem::take(&mut inner.parts).into_values() {
             let Status { drive, endpoints, links, push } = part;
             node.status.drive = node.status.drive.or(drive);

@@ -1,7 +1,13 @@
 //! Files of nodes: `farlane run` and `farlane check`.
 
-use crate::support::program::{node, one_line, prints, run, scratch, text};
+use crate::support::HostNode;
+use crate::support::drive::Drive;
+use crate::support::process::wait_until;
+use crate::support::program::{json, node, one_line, prints, run, scratch, text};
+use rustix::process::Signal;
+use serde_json::Value;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Writes a file; returns its path.
 fn file(folder: &Path, name: &str, contents: &str) -> String {
@@ -146,4 +152,63 @@ fn check_reads_what_a_file_names() {
     let gate = "role = \"switch\"\nconnect = \"127.0.0.1:1\"\ngate = \"p\"\nline_rate = \"1G\"\n";
     let output = run(&["check", &file(&folder, "gate.toml", gate)]);
     assert!(one_line(&output).contains("gate.toml: --gate "), "{output:?}");
+}
+
+#[test]
+fn hangup_changes_what_a_running_node_can_change_and_keeps_its_link() {
+    let folder = scratch("node-file-again");
+    let control = text(&folder.join("control"));
+    let write = |keys: &str| {
+        let always = "role = \"device\"\nlisten = \"127.0.0.1:0\"\n";
+        let keys = format!("{always}control = \"{control}\"\n{keys}[[namespaces]]\nram = \"1M\"\n");
+        file(&folder, "device.toml", &keys)
+    };
+    let status = || json(&["status", &control, "--interval", "1ms", "--json"])["nodes"][0].clone();
+    let limit = || status()["limits"]["rate_limit_bits_per_s"].clone();
+    let sent = || status()["links"][0]["traffic"]["bytes_sent"].as_u64().expect("a counter");
+    let device = node(&["run", &write("rate_limit = \"1G\"\ntrace = \"device.trace\"\n")]);
+    let host = HostNode::start(&folder, "host", &[device.listens().parse().unwrap()], &[]);
+    let mut drive = Drive::attach_to(&host.socket(0), false);
+    drive.read(0, 128);
+
+    write("rate_limt = \"2M\"\n");
+    device.signal(Signal::HUP);
+    let line = device.line("the earlier values stay in force");
+    assert!(line.contains(":4:1: unknown key 'rate_limt'; did you mean 'rate_limit'?"), "{line}");
+    assert_eq!(limit(), 1_000_000_000);
+
+    write("rate_limit = \"8M\"\nqueues = 3\n");
+    device.signal(Signal::HUP);
+    device.line(":5:10: queues: takes effect at the next start");
+    device.line("read the file of the node again; rate limit: 8M");
+    wait_until("the trace stops", || device.stderr.text().contains("device.trace stopped"));
+    assert_eq!(limit(), 8_000_000);
+    let begin = Instant::now();
+    (0..8).for_each(|_| _ = drive.read(0, 128));
+    // 512 KiB take 0.5 s, of which a burst saves less than a half.
+    assert!(begin.elapsed() > Duration::from_millis(200), "{:?}", begin.elapsed());
+
+    write("log_level = \"warn\"\ntrace = \"device.trace\"\n");
+    device.signal(Signal::HUP);
+    wait_until("no limit", || limit() == Value::Null);
+    write("log_level = \"info\"\nrate_limit = \"3G\"\ntrace = \"device.trace\"\n");
+    device.signal(Signal::HUP);
+    device.line("rate limit: 3G");
+
+    assert!(!device.stderr.text().contains("rate limit: none"), "not at level warn");
+
+    // Frames that wait for a much too low limit leave when it is mended.
+    write("rate_limit = \"1k\"\n");
+    device.signal(Signal::HUP);
+    device.line("rate limit: 1k");
+    let before = sent();
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..8).for_each(|_| _ = drive.read(0, 128)));
+        wait_until("a burst is sent", || sent() > before + 4096);
+        write("");
+        device.signal(Signal::HUP);
+    });
+    assert!(!device.stderr.text().contains("detached"));
+    drop(drive);
+    host.stop();
 }

@@ -80,14 +80,14 @@ impl TraceTarget {
 
     /// Stops or restarts the trace if a signal requests it. Returns a message about the change.
     pub fn switch(&self, tracer: &Tracer, stop: &Stop) -> Option<String> {
-        if !stop.takes_trace_switch() {
-            return None;
+        let switch = stop.takes_trace_switch()?;
+        if !tracer.is_on() {
+            return Some("no trace to start: the node has no --trace".to_owned());
         }
         let path = self.path();
-        Some(match tracer.toggle() {
-            Some(true) => format!("trace {path} started again"),
-            Some(false) => format!("trace {path} stopped; SIGUSR2 starts it again"),
-            None => "no trace to start: the node has no --trace".to_owned(),
+        Some(match tracer.switch(switch)? {
+            true => format!("trace {path} started again"),
+            false => format!("trace {path} stopped; SIGUSR2 starts it again"),
         })
     }
 

@@ -48,7 +48,7 @@ pub(crate) use linux::about;
 pub use linux::random_number;
 pub use node_settings::{Narrowed, NodeSettings};
 pub use poller::{Poller, Waiting};
-pub use stop::{Requester, Stop};
+pub use stop::{Requester, Stop, TraceSwitch};
 pub use trace::Tracer;
 
 /// A request of the owner of a running node.
@@ -60,6 +60,8 @@ pub enum Control {
     Report,
     /// Continue, and report the state.
     Status,
+    /// Continue with another limit of the total output of all links.
+    RateLimit(Option<switch::congestion::Rate>),
     /// Stop in order: finish commands, make data durable.
     Stop,
 }

@@ -108,7 +108,12 @@ impl NodeSettings {
     /// The rate limit of the node. Timers are late, mostly while the node blocks; a burst of up to
     /// four frames compensates.
     pub fn limit(&self) -> Option<Rate> {
-        self.rate_limit.map(|rate| Rate { burst: 4, ..rate })
+        Self::limit_of(self.rate_limit)
+    }
+
+    /// As [`limit`](Self::limit), for another rate.
+    pub fn limit_of(rate: Option<Rate>) -> Option<Rate> {
+        rate.map(|rate| Rate { burst: 4, ..rate })
     }
 
     /// A switch with a link to each of `peers`, 1 to 32, as a host of `group`.

@@ -4,8 +4,9 @@ use crate::Control;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use switch::congestion::Rate;
 
 /// Requests to stop, to print the counters, or to switch the trace.
 ///
@@ -16,10 +17,12 @@ pub struct Stop {
     pub flag: Arc<AtomicBool>,
     /// Set to print the counters.
     pub report: Arc<AtomicBool>,
-    /// Set to stop the trace or to start it again.
-    pub trace: Arc<AtomicBool>,
+    /// Set to a [`TraceSwitch`].
+    pub trace: Arc<AtomicUsize>,
     /// Set to report the state.
     status: Arc<AtomicBool>,
+    /// The rate limit to change to.
+    rate_limit: Arc<(AtomicBool, Mutex<Option<Rate>>)>,
     /// Set to read the file of peers again.
     pub reload: Arc<AtomicBool>,
     wake: UnixStream,
@@ -35,8 +38,9 @@ impl Stop {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
-        let [flag, report, trace, status, reload] = Default::default();
-        Ok(Self { flag, report, trace, status, reload, wake, waker })
+        let [flag, report, status, reload] = Default::default();
+        let (trace, rate_limit) = Default::default();
+        Ok(Self { flag, report, trace, status, rate_limit, reload, wake, waker })
     }
 
     /// Requests of another thread that stops with this one.
@@ -60,7 +64,8 @@ impl Stop {
     /// # Errors
     /// As `dup(2)`.
     pub fn requester(&self) -> io::Result<Requester> {
-        Ok(Requester { status: self.status.clone(), waker: self.waker()? })
+        let (status, rate_limit) = (self.status.clone(), self.rate_limit.clone());
+        Ok(Requester { status, rate_limit, trace: self.trace.clone(), waker: self.waker()? })
     }
 
     /// The pending request to a node. Requests for counters and for the state are returned once.
@@ -72,25 +77,38 @@ impl Stop {
             Control::Report
         } else if self.take(&self.status) {
             Control::Status
+        } else if self.take(&self.rate_limit.0) {
+            let rate = self.rate_limit.1.lock().unwrap_or_else(PoisonError::into_inner);
+            Control::RateLimit(*rate)
         } else {
             Control::Serve
         }
     }
 
-    /// Whether a stop or a restart of the trace was requested, once per request.
-    pub fn takes_trace_switch(&self) -> bool {
-        self.take(&self.trace)
+    /// The requested switch of the trace, once per request.
+    pub fn takes_trace_switch(&self) -> Option<TraceSwitch> {
+        // A load alone does not take the cache line from other cores.
+        if self.trace.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let request = self.trace.swap(0, Ordering::SeqCst);
+        self.drain();
+        let all = [TraceSwitch::Toggle, TraceSwitch::Start, TraceSwitch::Stop];
+        all.into_iter().find(|switch| *switch as usize == request)
     }
 
     fn take(&self, flag: &AtomicBool) -> bool {
-        // A load alone does not take the cache line from other cores.
         let pending = flag.load(Ordering::SeqCst) && flag.swap(false, Ordering::SeqCst);
         if pending {
-            // The flag is read before the descriptor is drained: a signal in between leaves a flag,
-            // not a descriptor that stays readable.
-            while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
+            self.drain();
         }
         pending
+    }
+
+    /// Reads the wake-ups. The flag is read first: a signal in between leaves a flag, not a
+    /// descriptor that stays readable.
+    fn drain(&self) {
+        while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
     }
 
     /// Readable while a request is pending.
@@ -116,10 +134,23 @@ impl Stop {
     }
 }
 
-/// Requests the state of a node.
+/// A change of a running trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceSwitch {
+    /// Stop it, or start it again.
+    Toggle = 1,
+    /// Start it again if it is stopped.
+    Start,
+    /// Stop it.
+    Stop,
+}
+
+/// Requests to a thread of a node from another thread.
 #[derive(Debug)]
 pub struct Requester {
     status: Arc<AtomicBool>,
+    rate_limit: Arc<(AtomicBool, Mutex<Option<Rate>>)>,
+    trace: Arc<AtomicUsize>,
     waker: UnixStream,
 }
 
@@ -127,6 +158,23 @@ impl Requester {
     /// Requests the state once.
     pub fn request(&self) {
         self.status.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Changes the limit of the thread's total output.
+    pub fn set_rate_limit(&self, rate: Option<Rate>) {
+        *self.rate_limit.1.lock().unwrap_or_else(PoisonError::into_inner) = rate;
+        self.rate_limit.0.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Changes the running trace.
+    pub fn switch_trace(&self, switch: TraceSwitch) {
+        self.trace.store(switch as usize, Ordering::SeqCst);
+        self.wake();
+    }
+
+    fn wake(&self) {
         let _ = (&self.waker).write(&[1]);
     }
 }

@@ -197,6 +197,11 @@ impl<F: Function> DeviceNode<F> {
         self
     }
 
+    /// Changes the rate limit for frames to the host.
+    pub fn set_rate_limit(&mut self, rate: Option<Rate>) {
+        self.egress.set_limit(rate);
+    }
+
     /// The first of the paths that carry the link.
     pub fn link(&self) -> Option<PathId> {
         Some(self.host.as_ref()?.paths.iter().flatten().next()?.id)

@@ -104,6 +104,11 @@ impl SwitchNode {
         self.egress.is_rate_limited(now)
     }
 
+    /// Changes the limit of all links together.
+    pub fn set_rate_limit(&mut self, rate: Option<Rate>) {
+        self.egress.set_limit(rate);
+    }
+
     /// Takes an event of the only path of `link`. Ignores events of a closed path.
     pub fn handle_link(&mut self, now: Instant, link: usize, input: path::Input) {
         self.handle_lane(now, (link, 0), input);

@@ -11,6 +11,7 @@ use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listeners, listening_on, print_report};
 use crate::observe::ObserveArgs;
 use crate::output::{caught, warning, wrong_usage};
+use crate::reload;
 use crate::sandbox_args::{SandboxArgs, add_backing, add_drive, needs_of};
 use crate::service;
 use crate::signals::stop_on_signals;
@@ -19,7 +20,7 @@ use clap::{ArgGroup, value_parser};
 use live::attached::{Notice, QUEUES, drive_settings};
 use live::device::{DeviceEvent, serve};
 use live::net::{Address, Remote, ReservedAddress};
-use live::{Clock, Control, DeviceNode, NvmeDrive, Stop};
+use live::{Clock, Control, DeviceNode, NodeSettings, NvmeDrive, Stop};
 use nvme::{MAX_QUEUES, NamespaceAccess};
 use parts::FurtherThreads;
 use std::io;
@@ -89,8 +90,9 @@ pub struct Args {
     /// this option any host may attach, and the device cannot be moved
     #[arg(long, value_name = "GROUP")]
     group: Option<u16>,
+    /// Options of every node.
     #[command(flatten)]
-    node: NodeArgs,
+    pub node: NodeArgs,
     #[command(flatten)]
     faults: DriveFaultArgs,
     #[command(flatten)]
@@ -175,7 +177,7 @@ pub fn run(args: &Args) -> Outcome {
     let reserve = |address: &Address| ReservedAddress::new(address, options.links()?);
     let reserve = |own: &Vec<_>| own.iter().map(reserve).collect::<Result<Vec<_>, _>>();
     let reserved: Vec<_> = addresses.iter().map(reserve).collect::<Result<_, _>>()?;
-    let mut needs = needs_of(&options, &args.trace, addresses.iter().flatten());
+    let mut needs = needs_of(&args.node, &options, &args.trace, addresses.iter().flatten());
     namespaces.iter().for_each(|one| add_backing(&mut needs, one));
     args.drive.iter().for_each(|folder| add_drive(&mut needs, folder));
     let observed = args.observe.bind("device", &options, &mut needs)?;
@@ -257,6 +259,9 @@ pub fn run(args: &Args) -> Outcome {
     let requesters = [&stop].into_iter().chain(&stops).map(Stop::requester);
     let requesters = requesters.collect::<io::Result<Vec<_>>>()?;
     serving.board.serve(requesters, nodes.len() + stops.len());
+    reload::on_hangup(args.node.file.as_ref(), &serving.board, move |rate| {
+        NodeSettings::limit_of(rate.map(|rate| rate.shared_by(shares)))
+    })?;
     let mut ways = Vec::new();
     if connections.is_some() {
         let first = nodes.pop().expect("one controller");

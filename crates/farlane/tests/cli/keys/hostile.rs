@@ -65,10 +65,9 @@ impl Attack {
 
 /// The first flight of a client with a valid key, to replay it.
 fn first_flight(keys: &Keys) -> Vec<u8> {
-    use credentials::{Credentials, Handshake, NodeKey};
-    let key = NodeKey::load(keys.key("host").as_ref()).unwrap();
+    use credentials::{Credentials, Handshake};
     let peers = keys.folder.join("host.peers");
-    let credentials = Credentials::load(key, &peers, None).unwrap().into();
+    let credentials = Credentials::load(keys.key("host").as_ref(), &peers, None).unwrap().into();
     let mut client = Handshake::connect(&credentials, None).unwrap();
     let mut bytes = Vec::new();
     while client.tls.wants_write() {

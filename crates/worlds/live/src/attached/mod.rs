@@ -16,6 +16,7 @@ pub use switch::Switch;
 use crate::poller::{Activity, Poller};
 use crate::status::{LinkStatus, Status};
 use crate::trace::Tracer;
+use ::switch::congestion::Rate;
 use bytes::Bytes;
 use node::drive::FIRST;
 use pcie::Function;
@@ -88,6 +89,9 @@ pub trait Attached: Function {
 
     /// Adds the state of the function to `link`, the uplink of the node, and to `node`.
     fn add_status(&self, _now: Instant, _link: &mut LinkStatus, _node: &mut Status) {}
+
+    /// Changes the limit of what the function itself sends over links.
+    fn set_rate_limit(&mut self, _rate: Option<Rate>) {}
 
     /// The state of the function, with which another process goes on; empty if it cannot. `unsent` is
     /// behind the function.

@@ -6,6 +6,7 @@ use crate::poller::{Activity, Poller};
 use crate::status::{LinkStatus, Status, counts};
 use crate::trace::Tracer;
 use ::switch::Upstream;
+use ::switch::congestion::Rate;
 use ::switch::tunnel::Cause;
 use ::switch::upstream::Settings;
 use node::{LinkEvent, SwitchNode};
@@ -147,6 +148,10 @@ impl Attached for Switch {
             self.links.add_status(port, &mut link);
             link
         }));
+    }
+
+    fn set_rate_limit(&mut self, rate: Option<Rate>) {
+        self.node.set_rate_limit(rate);
     }
 
     fn close(&mut self) -> io::Result<()> {

@@ -4,6 +4,7 @@ use super::{DeviceEvent, DeviceNode};
 use crate::attached::Attached;
 use crate::poller::Poller;
 use crate::{Control, Waiting};
+use ::switch::congestion::Rate;
 use node::faults::Condition;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -44,6 +45,7 @@ pub fn serve<A: Attached>(
                 let all = nodes.iter().map(DeviceNode::status).map(Box::new).enumerate();
                 all.for_each(|(number, status)| emit(number, DeviceEvent::Status(status)));
             }
+            Control::RateLimit(rate) => nodes.iter_mut().for_each(|node| node.set_rate_limit(rate)),
             Control::Stop => break drain(nodes, several.as_mut(), wake, &mut emit),
         }
         if let Err(error) = step(nodes, several.as_mut(), None, &mut emit) {
@@ -135,6 +137,11 @@ impl<A: Attached> DeviceNode<A> {
         mut emit: impl FnMut(DeviceEvent),
     ) -> io::Result<()> {
         serve(std::slice::from_mut(self), wake, control, |_, event| emit(event))
+    }
+
+    fn set_rate_limit(&mut self, rate: Option<Rate>) {
+        self.node.set_rate_limit(rate);
+        self.attached_mut().set_rate_limit(rate);
     }
 
     /// Whether all answers have been sent to the host.

@@ -5,6 +5,7 @@ use super::endpoint::{Endpoint, describe};
 use super::event_limits::{HostEventLimiter, kind};
 use super::{HostIo, Memory, ReadOutcome};
 use crate::Control;
+use crate::attached::Attached;
 use crate::attached::{Report, Switch};
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
@@ -292,6 +293,7 @@ impl HostNode {
                 Control::Serve => {}
                 Control::Report => emit(HostEvent::Report(self.report())),
                 Control::Status => emit(HostEvent::Status(Box::new(self.status()))),
+                Control::RateLimit(rate) => self.machine.attached_mut().set_rate_limit(rate),
                 Control::Stop => return Ok(()),
             }
             let (moved, timer) = self.turn(lines, emit)?;

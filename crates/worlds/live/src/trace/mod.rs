@@ -15,6 +15,7 @@ mod writer;
 pub use tapped::{Tapped, TlpObserver};
 pub use writer::OnError;
 
+use crate::TraceSwitch;
 use crate::clock::Clock;
 use node::faults::Fault;
 use node::push::NotPushed;
@@ -158,9 +159,9 @@ impl Tracer {
     }
 
     /// Stops recording, or starts again after a gap in the file. Returns whether it records now;
-    /// `None` without a file.
-    pub fn toggle(&self) -> Option<bool> {
-        self.with(Recorder::toggle)
+    /// `None` without a change.
+    pub fn switch(&self, switch: TraceSwitch) -> Option<bool> {
+        self.with(|recorder| recorder.switch(switch)).flatten()
     }
 
     /// Closes the file; later records are dropped.

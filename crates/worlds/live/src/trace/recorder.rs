@@ -4,6 +4,7 @@ use super::encoder::{Encoder, MEMORY, chunk_size};
 use super::timestamps::Timestamps;
 use super::writer::{Layout, OnError, Writer};
 use super::{Report, Settings};
+use crate::TraceSwitch;
 use crate::clock::Clock;
 use node::push::NotPushed;
 use std::fs::File;
@@ -221,12 +222,22 @@ impl Recorder {
         }
     }
 
-    /// As [`Tracer::toggle`](super::Tracer::toggle).
-    pub(super) fn toggle(&mut self) -> bool {
-        self.stopped = !(self.stopped || self.failed.swap(false, Ordering::Relaxed));
-        self.happens(Note::Recording(!self.stopped));
+    /// As [`Tracer::switch`](super::Tracer::switch).
+    pub(super) fn switch(&mut self, switch: TraceSwitch) -> Option<bool> {
+        let records = !(self.stopped || self.failed.load(Ordering::Relaxed));
+        let starts = match switch {
+            TraceSwitch::Toggle => !records,
+            TraceSwitch::Start => true,
+            TraceSwitch::Stop => false,
+        };
+        if starts == records {
+            return None;
+        }
+        self.failed.store(false, Ordering::Relaxed);
+        self.stopped = !starts;
+        self.happens(Note::Recording(starts));
         self.send(true);
-        !self.stopped
+        Some(starts)
     }
 
     /// As [`Tracer::tick`](super::Tracer::tick).

@@ -1,6 +1,7 @@
 //! Files as they come out.
 
 use super::{OnError, Settings, Tracer};
+use crate::TraceSwitch;
 use crate::clock::Clock;
 use bytes::Bytes;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -104,15 +105,16 @@ fn a_trace_that_is_stopped_and_started_has_a_gap_of_known_size() {
     let path = folder.join("trace");
     let (tracer, _reported) = tracer_with_errors(&path);
     record_tlps(&tracer, 0..10);
-    assert_eq!(tracer.toggle(), Some(false));
+    assert_eq!(tracer.switch(TraceSwitch::Toggle), Some(false));
     record_tlps(&tracer, 10..40);
-    assert_eq!(tracer.toggle(), Some(true));
+    assert_eq!(tracer.switch(TraceSwitch::Toggle), Some(true));
     record_tlps(&tracer, 40..45);
     assert_eq!(tracer.finish().unwrap().lost, 0, "the file was fast enough");
     let (found, lost) = addresses(&std::fs::read(path).unwrap());
     assert_eq!(found, (0..10).chain(40..45).map(|i| i * 512).collect::<Vec<_>>());
     assert_eq!(lost, 30);
-    assert_eq!(Tracer::off().toggle(), None);
+    assert_eq!(tracer.switch(TraceSwitch::Start), None, "it records");
+    assert_eq!(Tracer::off().switch(TraceSwitch::Toggle), None);
 }
 
 #[test]
@@ -130,9 +132,9 @@ fn a_disk_that_becomes_full_is_reported_at_once_and_once_and_a_start_goes_on() {
     let error = reported.recv().unwrap();
     assert!(error.contains("not permitted"), "{error}");
     // Started again while nothing can be written: that is another error.
-    assert_eq!(tracer.toggle(), Some(true));
+    assert_eq!(tracer.switch(TraceSwitch::Toggle), Some(true));
     record_tlps(&tracer, 10..20);
-    tracer.toggle();
+    tracer.switch(TraceSwitch::Toggle);
     assert_eq!(reported.recv().unwrap(), error);
     record_tlps(&tracer, 20..30);
     assert_eq!(tracer.finish().unwrap_err().to_string(), error);
