@@ -181,7 +181,7 @@ pub fn run(args: &Args) -> Outcome {
         service::request(&stop)
     };
     let ran = node.run(stop.fd(), control, |event| match event {
-        HostEvent::Status(status) => serving.board.show(0, *status),
+        HostEvent::Status(request, status) => serving.board.show(request, 0, *status),
         event => print_event(event),
     });
     let traced = args.trace.close(&tracer);
@@ -268,7 +268,7 @@ fn level(event: &HostEvent) -> Level {
         | HostEvent::Offered(..)
         | HostEvent::Endpoint(_, EndpointChange::Reattached)
         | HostEvent::Report(_)
-        | HostEvent::Status(_) => Level::INFO,
+        | HostEvent::Status(..) => Level::INFO,
         HostEvent::Suppressed(rest) => level(&rest.last),
         HostEvent::LinkDown(..)
         | HostEvent::LinkInterrupted(..)
@@ -298,7 +298,7 @@ fn subject(event: &HostEvent) -> Subject<'_> {
             Subject { endpoint: Some(*number), ..Subject::default() }
         }
         HostEvent::Suppressed(rest) => subject(&rest.last),
-        HostEvent::Report(_) | HostEvent::Status(_) => Subject::default(),
+        HostEvent::Report(_) | HostEvent::Status(..) => Subject::default(),
     }
 }
 
@@ -327,6 +327,6 @@ fn line(event: &HostEvent) -> String {
             "endpoints {other} and {number} have the same serial number: a guest refuses the \
              second; start one of the device nodes with another --serial"
         ),
-        HostEvent::Report(_) | HostEvent::Status(_) => String::new(),
+        HostEvent::Report(_) | HostEvent::Status(..) => String::new(),
     }
 }

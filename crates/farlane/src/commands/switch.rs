@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> Outcome {
         service::request(&stop)
     };
     let print = |event| match event {
-        DeviceEvent::Status(status) => serving.board.show(0, *status),
+        DeviceEvent::Status(request, status) => serving.board.show(request, 0, *status),
         DeviceEvent::Report(report) => print_report(&report),
         event => log_event(&event, "", Subject::default()),
     };

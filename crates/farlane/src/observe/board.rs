@@ -27,6 +27,8 @@ struct Inner {
     threads: Vec<Requester>,
     /// Number of parts that the threads show together.
     expected: usize,
+    /// Number of the present request, from 1.
+    request: u64,
     /// The parts of the present request, by their order.
     parts: BTreeMap<usize, Status>,
 }
@@ -48,10 +50,13 @@ impl Board {
         (inner.threads, inner.expected) = (threads, expected);
     }
 
-    /// Shows part number `order` of the state.
-    pub fn show(&self, order: usize, part: Status) {
-        lock(&self.inner).parts.insert(order, part);
-        self.arrived.notify_all();
+    /// Shows part number `order` of the state for a request. A part that is too late is dropped.
+    pub fn show(&self, request: u64, order: usize, part: Status) {
+        let mut inner = lock(&self.inner);
+        if request == inner.request {
+            inner.parts.insert(order, part);
+            self.arrived.notify_all();
+        }
     }
 
     /// The present state. Parts of threads that do not answer in time are missing.
@@ -59,7 +64,8 @@ impl Board {
         let _turn = lock(&self.turn);
         let mut inner = lock(&self.inner);
         inner.parts.clear();
-        inner.threads.iter().for_each(Requester::request);
+        inner.request += 1;
+        inner.threads.iter().for_each(|thread| thread.request(inner.request));
         let missing = |inner: &mut Inner| inner.parts.len() < inner.expected;
         let waited = self.arrived.wait_timeout_while(inner, PATIENCE, missing);
         let (mut inner, late) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -83,36 +89,51 @@ impl Board {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use live::Stop;
     use live::status::LinkStatus;
+    use live::{Control, Stop};
+
+    fn part(name: &str) -> Status {
+        let link = LinkStatus { name: name.to_owned(), ..LinkStatus::default() };
+        Status { links: vec![link], ..Status::default() }
+    }
+
+    /// The answer to a request, for which `show` shows the parts.
+    fn answer(board: &Board, stop: &Stop, show: impl FnOnce(u64)) -> (NodeState, Vec<String>) {
+        std::thread::scope(|scope| {
+            let request = scope.spawn(|| board.request());
+            loop {
+                match stop.request() {
+                    Control::Status(number) => break show(number),
+                    _ => std::thread::yield_now(),
+                }
+            }
+            let node = request.join().expect("an answer");
+            (node.state, node.status.links.into_iter().map(|link| link.name).collect())
+        })
+    }
 
     #[test]
-    fn parts_are_joined_in_order_and_a_silent_thread_is_named() {
+    fn parts_are_joined_in_order_without_late_ones() {
         let board = Board::new(NodeDocument::default());
         assert_eq!(board.request().state, NodeState::Starting);
         let stop = Stop::new().expect("sockets");
         board.serve(vec![stop.requester().expect("a socket")], 2);
-        let part = |name: &str| Status {
-            links: vec![LinkStatus { name: name.to_owned(), ..LinkStatus::default() }],
-            ..Status::default()
+        let both = |number| {
+            board.show(number, 2, part("second"));
+            board.show(number, 0, part("first"));
         };
-        std::thread::scope(|scope| {
-            let request = scope.spawn(|| board.request());
-            while stop.request() != live::Control::Status {
-                std::thread::yield_now();
-            }
-            board.show(1, part("second"));
-            board.show(0, part("first"));
-            let node = request.join().expect("an answer");
-            let names: Vec<_> = node.status.links.iter().map(|link| &*link.name).collect();
-            assert_eq!((node.state, &names[..]), (NodeState::Serving, &["first", "second"][..]));
-            let request = scope.spawn(|| board.request());
-            while stop.request() != live::Control::Status {
-                std::thread::yield_now();
-            }
-            board.show(0, part("first"));
-            let node = request.join().expect("an answer");
-            assert_eq!((node.state, node.status.links.len()), (NodeState::Silent, 1));
+        let serving = (NodeState::Serving, ["first", "second"].map(str::to_owned).to_vec());
+        assert_eq!(answer(&board, &stop, both), serving);
+        let mut silent = 0;
+        let (state, links) = answer(&board, &stop, |number| {
+            board.show(number, 0, part("first"));
+            silent = number;
         });
+        assert_eq!((state, links.len()), (NodeState::Silent, 1));
+        let late = answer(&board, &stop, |number| {
+            board.show(silent, 1, part("late"));
+            both(number);
+        });
+        assert_eq!(late, serving);
     }
 }

@@ -58,8 +58,8 @@ pub enum Control {
     Serve,
     /// Continue, and report the counters.
     Report,
-    /// Continue, and report the state.
-    Status,
+    /// Continue, and report the state for the request with this number.
+    Status(u64),
     /// Stop in order: finish commands, make data durable.
     Stop,
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Requests to stop, to print the counters, or to switch the trace.
 ///
@@ -18,8 +18,8 @@ pub struct Stop {
     pub report: Arc<AtomicBool>,
     /// Set to stop the trace or to start it again.
     pub trace: Arc<AtomicBool>,
-    /// Set to report the state.
-    status: Arc<AtomicBool>,
+    /// Number of the request for the state; 0: none.
+    status: Arc<AtomicU64>,
     /// Set to read the file of peers again.
     pub reload: Arc<AtomicBool>,
     wake: UnixStream,
@@ -35,7 +35,7 @@ impl Stop {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
-        let [flag, report, trace, status, reload] = Default::default();
+        let ([flag, report, trace, reload], status) = Default::default();
         Ok(Self { flag, report, trace, status, reload, wake, waker })
     }
 
@@ -69,11 +69,16 @@ impl Stop {
             return Control::Stop;
         }
         if self.take(&self.report) {
-            Control::Report
-        } else if self.take(&self.status) {
-            Control::Status
-        } else {
-            Control::Serve
+            return Control::Report;
+        }
+        // As in `take`.
+        match self.status.load(Ordering::SeqCst) {
+            0 => Control::Serve,
+            _ => {
+                let number = self.status.swap(0, Ordering::SeqCst);
+                self.drain();
+                Control::Status(number)
+            }
         }
     }
 
@@ -86,11 +91,15 @@ impl Stop {
         // A load alone does not take the cache line from other cores.
         let pending = flag.load(Ordering::SeqCst) && flag.swap(false, Ordering::SeqCst);
         if pending {
-            // The flag is read before the descriptor is drained: a signal in between leaves a flag,
-            // not a descriptor that stays readable.
-            while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
+            self.drain();
         }
         pending
+    }
+
+    /// Empties the descriptor. The flag is read before: a signal in between leaves a flag, not a
+    /// descriptor that stays readable.
+    fn drain(&self) {
+        while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
     }
 
     /// Readable while a request is pending.
@@ -119,14 +128,14 @@ impl Stop {
 /// Requests the state of a node.
 #[derive(Debug)]
 pub struct Requester {
-    status: Arc<AtomicBool>,
+    status: Arc<AtomicU64>,
     waker: UnixStream,
 }
 
 impl Requester {
-    /// Requests the state once.
-    pub fn request(&self) {
-        self.status.store(true, Ordering::SeqCst);
+    /// Requests the state once; the answer has this number, which is not 0.
+    pub fn request(&self, number: u64) {
+        self.status.store(number, Ordering::SeqCst);
         let _ = (&self.waker).write(&[1]);
     }
 }

@@ -241,11 +241,11 @@ pub fn run(args: &Args) -> Outcome {
                 let named = |(what, counters)| (format!("{name}{what}"), counters);
                 print_report(&report.into_iter().map(named).collect());
             }
-            DeviceEvent::Status(mut status) => {
+            DeviceEvent::Status(request, mut status) => {
                 if several {
                     status.links[0].name = format!("controller {}", number + 1);
                 }
-                serving.board.show(number, *status);
+                serving.board.show(request, number, *status);
             }
             event => {
                 let controller = several.then_some(number + 1);
@@ -314,7 +314,7 @@ fn level(event: &DeviceEvent) -> Level {
         | DeviceEvent::HostFailedOver(_)
         | DeviceEvent::Attached(Notice::Info(_))
         | DeviceEvent::Report(_)
-        | DeviceEvent::Status(_) => Level::INFO,
+        | DeviceEvent::Status(..) => Level::INFO,
         DeviceEvent::Moved { answer, .. } if answer.status == MoveStatus::Done => Level::INFO,
         DeviceEvent::Suppressed(rest) => level(&rest.last),
         DeviceEvent::HostInterrupted(..)
@@ -345,7 +345,7 @@ fn peer(event: &DeviceEvent) -> Option<&Remote> {
         | DeviceEvent::Fault(_)
         | DeviceEvent::Attached(_)
         | DeviceEvent::Report(_)
-        | DeviceEvent::Status(_) => None,
+        | DeviceEvent::Status(..) => None,
     }
 }
 
@@ -377,7 +377,7 @@ fn line(event: &DeviceEvent) -> String {
         }
         DeviceEvent::Fault(fault) => format!("fault begins: {fault}"),
         DeviceEvent::Attached(Notice::Info(text) | Notice::Warning(text)) => text.clone(),
-        DeviceEvent::Report(_) | DeviceEvent::Status(_) => String::new(),
+        DeviceEvent::Report(_) | DeviceEvent::Status(..) => String::new(),
     }
 }
 

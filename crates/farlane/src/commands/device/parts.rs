@@ -112,9 +112,9 @@ fn serve(
             let named = |(what, counters)| (format!("connection {number}: {what}"), counters);
             print_report(&report.into_iter().map(named).collect());
         }
-        DeviceEvent::Status(mut status) => {
+        DeviceEvent::Status(request, mut status) => {
             status.links[0].name = format!("connection {number}");
-            board.show(number.into(), *status);
+            board.show(request, number.into(), *status);
         }
         event => log_event(&event, &format!("connection {number}: "), Subject::default()),
     };

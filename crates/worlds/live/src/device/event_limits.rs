@@ -79,7 +79,7 @@ impl EventLimits {
             }
             DeviceEvent::Attached(_) => Some((Kind::Attached, CHANGES)),
             DeviceEvent::Fault(_) => Some((Kind::Fault, CHANGES)),
-            DeviceEvent::Suppressed(_) | DeviceEvent::Report(_) | DeviceEvent::Status(_) => None,
+            DeviceEvent::Suppressed(_) | DeviceEvent::Report(_) | DeviceEvent::Status(..) => None,
         };
         self.events.pass(now, limit, event, emit);
     }

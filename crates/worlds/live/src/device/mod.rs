@@ -73,8 +73,8 @@ pub enum DeviceEvent {
     Attached(Notice),
     /// The counters, as requested.
     Report(Report),
-    /// The state, as requested.
-    Status(Box<Status>),
+    /// The state, for the request with this number.
+    Status(u64, Box<Status>),
 }
 
 /// Connections other than the host's may take 1/`SHARE` of the thread's time.

@@ -60,8 +60,8 @@ pub enum HostEvent {
     Unusable(usize, String),
     /// The counters, as requested.
     Report(Report),
-    /// The state, as requested.
-    Status(Box<Status>),
+    /// The state, for the request with this number.
+    Status(u64, Box<Status>),
     /// A count of events that were not reported one by one.
     Suppressed(Suppressed<Self>),
 }
@@ -291,7 +291,9 @@ impl HostNode {
             match control() {
                 Control::Serve => {}
                 Control::Report => emit(HostEvent::Report(self.report())),
-                Control::Status => emit(HostEvent::Status(Box::new(self.status()))),
+                Control::Status(request) => {
+                    emit(HostEvent::Status(request, Box::new(self.status())));
+                }
                 Control::Stop => return Ok(()),
             }
             let (moved, timer) = self.turn(lines, emit)?;
