@@ -185,7 +185,7 @@ pub fn run(args: &Args) -> Outcome {
         event => print_event(event),
     });
     let traced = args.trace.close(&tracer);
-    print_report(&node.report());
+    print_report("", &node.report());
     ran?;
     traced
 }
@@ -249,7 +249,7 @@ fn device_option(socket: &Path) -> String {
 
 fn print_event(event: HostEvent) {
     match &event {
-        HostEvent::Report(report) => return print_report(report),
+        HostEvent::Report(report) => return print_report("", report),
         HostEvent::Offered(_, path, _) => println!("-device '{}'", device_option(path)),
         _ => {}
     }

@@ -112,12 +112,12 @@ pub fn run(args: &Args) -> Outcome {
     };
     let print = |event| match event {
         DeviceEvent::Status(request, status) => serving.board.show(request, 0, *status),
-        DeviceEvent::Report(report) => print_report(&report),
+        DeviceEvent::Report(report) => print_report("", &report),
         event => log_event(&event, "", Subject::default()),
     };
     let ran = node.run(stop.fd(), control, print);
     let traced = args.trace.close(&tracer);
-    print_report(&node.report());
+    print_report("", &node.report());
     ran?;
     traced
 }

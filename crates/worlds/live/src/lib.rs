@@ -39,7 +39,7 @@ mod stop;
 pub mod trace;
 pub mod vfio_client;
 
-pub use attached::{Attached, NvmeDrive, Report};
+pub use attached::{Attached, NvmeDrive};
 pub use clock::Clock;
 pub use device::DeviceNode;
 pub use host::HostIo;
@@ -48,6 +48,7 @@ pub(crate) use linux::about;
 pub use linux::random_number;
 pub use node_settings::{Narrowed, NodeSettings};
 pub use poller::{Poller, Waiting};
+pub use status::Report;
 pub use stop::{Requester, Stop};
 pub use trace::Tracer;
 

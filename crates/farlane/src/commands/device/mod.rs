@@ -237,10 +237,7 @@ pub fn run(args: &Args) -> Outcome {
     let print = |number, event| {
         let name = controller(several, number);
         match event {
-            DeviceEvent::Report(report) => {
-                let named = |(what, counters)| (format!("{name}{what}"), counters);
-                print_report(&report.into_iter().map(named).collect());
-            }
+            DeviceEvent::Report(report) => print_report(&name, &report),
             DeviceEvent::Status(request, mut status) => {
                 if several {
                     status.links[0].name = format!("controller {}", number + 1);

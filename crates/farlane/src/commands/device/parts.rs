@@ -108,10 +108,7 @@ fn serve(
     let node = DeviceNode::further(clock, options.poller()?, way, settings, drive)?;
     let mut node = node.with(|node| node.with_rate_limit(options.limit()));
     let print = |event| match event {
-        DeviceEvent::Report(report) => {
-            let named = |(what, counters)| (format!("connection {number}: {what}"), counters);
-            print_report(&report.into_iter().map(named).collect());
-        }
+        DeviceEvent::Report(report) => print_report(&format!("connection {number}: "), &report),
         DeviceEvent::Status(request, mut status) => {
             status.links[0].name = format!("connection {number}");
             board.show(request, number.into(), *status);

@@ -104,19 +104,6 @@ impl EventLimits {
             ("moves_refused", refused),
         ]
     }
-
-    /// The counters of peers; `silent` ones closed without a Hello.
-    pub(super) fn report(&self, silent: u64) -> String {
-        let mut line = match (self.turned_away, silent) {
-            (0, 0) => "turned away: none".to_owned(),
-            (away, silent) => format!("turned away: {away}; without a greeting: {silent}"),
-        };
-        let [granted, refused] = self.moves;
-        if granted + refused > 0 {
-            line += &format!("; moves: {granted} granted, {refused} refused");
-        }
-        line
-    }
 }
 
 #[cfg(test)]
