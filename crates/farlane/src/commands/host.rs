@@ -6,7 +6,7 @@ use crate::log::{self, Level, LogArgs, Subject};
 use crate::node::{
     NodeArgs, check_links, instance, parse_mps, print_report, raise_descriptor_limit,
 };
-use crate::observe::ObserveArgs;
+use crate::observe_args::ObserveArgs;
 use crate::output::{caught, warning, wrong_usage};
 use crate::push_args::PushArgs;
 use crate::sandbox_args::{SandboxArgs, add_proc, needs_of, ports};

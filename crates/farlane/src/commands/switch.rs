@@ -6,7 +6,7 @@ use crate::fault_args::NodeFaultArgs;
 use crate::key_args::follow;
 use crate::log::{LogArgs, Subject};
 use crate::node::{NodeArgs, check_links, instance, listeners, listening_on, print_report};
-use crate::observe::ObserveArgs;
+use crate::observe_args::ObserveArgs;
 use crate::output::caught;
 use crate::sandbox_args::{SandboxArgs, needs_of, ports};
 use crate::service;

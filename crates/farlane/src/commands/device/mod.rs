@@ -9,7 +9,7 @@ use crate::key_args::follow;
 use crate::log::{self, Level, LogArgs, Subject};
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listeners, listening_on, print_report};
-use crate::observe::ObserveArgs;
+use crate::observe_args::ObserveArgs;
 use crate::output::{caught, warning, wrong_usage};
 use crate::sandbox_args::{SandboxArgs, add_backing, add_drive, needs_of};
 use crate::service;

@@ -2,11 +2,11 @@
 
 use super::{Args, log_event, print_report};
 use crate::log::Subject;
-use crate::observe::Board;
 use crate::output::wrong_usage;
 use live::attached::DrivePart;
 use live::device::{DeviceEvent, FurtherConnection};
 use live::{Clock, DeviceNode, NodeSettings, Stop};
+use observe::Board;
 use report::{Failure, Outcome};
 use std::io;
 use std::thread::{Builder, Scope, ScopedJoinHandle};

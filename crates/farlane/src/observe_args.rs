@@ -1,18 +1,10 @@
-//! `--control` and `--metrics`: the state of a running node for `farlane status` and Prometheus, by
-//! HTTP on a Unix socket and on a loopback address. Threads of their own serve both; the node's
-//! thread only makes the state when it is requested.
-
-mod board;
-pub mod document;
-mod http;
-mod metrics;
-pub mod until;
+//! `--control` and `--metrics`: where a node serves its state.
 
 use crate::output::{warning, wrong_usage};
-pub use board::Board;
-use document::{Limits, NodeDocument};
 use linux::UserGroup;
 use live::NodeSettings;
+use observe::document::{Limits, NodeDocument};
+use observe::{Board, http};
 use report::Failure;
 use sandbox::{Access, Needs};
 use std::env;

@@ -1,6 +1,6 @@
 //! Where the threads of a node show its state when it is requested.
 
-use super::document::{NodeDocument, NodeState};
+use crate::document::{NodeDocument, NodeState};
 use live::status::Status;
 use live::{Clock, Requester};
 use std::collections::BTreeMap;

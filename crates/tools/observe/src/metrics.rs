@@ -1,7 +1,7 @@
 //! OpenMetrics text of a node's state, with names by the conventions of Prometheus. Labels have only
 //! values that the node's options bound, never what a peer sends.
 
-use super::document::{NodeDocument, NodeState};
+use crate::document::{NodeDocument, NodeState};
 use live::status::{CommandStatus, Counts, LinkState, LinkStatus};
 use nvme::times::BOUNDS_US;
 use prometheus_client::collector::Collector;
