@@ -50,6 +50,7 @@ pub(crate) fn endpoint(drive: &Drive, controller: u16, settings: &Settings) -> E
         max_payload: settings.max_payload,
         read_request: settings.read_request,
         reads_in_flight: settings.reads_in_flight,
+        foreign: None,
     }
 }
 
