@@ -373,6 +373,11 @@ impl Endpoint {
         self.msix_control() & 1 << 15 != 0
     }
 
+    /// Vendor ID and device ID.
+    pub fn ids(&self) -> [u16; 2] {
+        [register::VENDOR, register::DEVICE].map(|at| self.config.u16(at))
+    }
+
     /// The command register.
     pub fn command(&self) -> u16 {
         self.config.u16(register::COMMAND)
