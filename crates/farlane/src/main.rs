@@ -3,11 +3,10 @@
 //! # Modules
 //!
 //! - `commands`: the subcommands, one file or folder each
-//! - `node`, `namespace`, `gate_args`, `key_args`, `push_args`, `sandbox_args`, `trace_args`: options
-//!   that several commands share
+//! - `node`, `namespace`, `gate_args`, `key_args`, `observe_args`, `push_args`, `sandbox_args`,
+//!   `trace_args`: options that several commands share
 //! - `link_end`: a link end without a device, for `ping` and `move`
 //! - `log`: the log of device, switch and host nodes
-//! - `observe`: the state of a running node for `farlane status` and Prometheus
 //! - `node_file`: the options of a node from a file
 //! - `output`: standard output and standard error, which may be closed or full
 //! - `progress`: the progress on one line of a terminal
@@ -28,7 +27,7 @@ mod log;
 mod namespace;
 mod node;
 mod node_file;
-mod observe;
+mod observe_args;
 mod plan_args;
 mod progress;
 mod push_args;

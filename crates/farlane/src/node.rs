@@ -223,7 +223,7 @@ pub fn group_name(group: u16) -> String {
     }
 }
 
-/// Writes one line of counters per link or endpoint to the log.
-pub fn print_report(report: &Report) {
-    report.iter().for_each(|(name, counters)| tracing::info!("{name}: {counters}"));
+/// Writes counters to the log; `name` begins each line.
+pub fn print_report(name: &str, report: &Report) {
+    report.iter().for_each(|line| tracing::info!("{name}{line}"));
 }

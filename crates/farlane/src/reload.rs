@@ -2,9 +2,9 @@
 
 use crate::log;
 use crate::node_file::{Changes, NodeFile};
-use crate::observe::Board;
 use crate::output::{note, warning};
 use live::TraceSwitch;
+use observe::Board;
 use signal_hook::consts::SIGHUP;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;

@@ -6,7 +6,7 @@ use crate::log::{self, Level, LogArgs, Subject};
 use crate::node::{
     NodeArgs, check_links, instance, parse_mps, print_report, raise_descriptor_limit,
 };
-use crate::observe::ObserveArgs;
+use crate::observe_args::ObserveArgs;
 use crate::output::{caught, warning, wrong_usage};
 use crate::push_args::PushArgs;
 use crate::reload;
@@ -184,11 +184,11 @@ pub fn run(args: &Args) -> Outcome {
         service::request(&stop)
     };
     let ran = node.run(stop.fd(), control, |event| match event {
-        HostEvent::Status(status) => serving.board.show(0, *status),
+        HostEvent::Status(request, status) => serving.board.show(request, 0, *status),
         event => print_event(event),
     });
     let traced = args.trace.close(&tracer);
-    print_report(&node.report());
+    print_report("", &node.report());
     ran?;
     traced
 }
@@ -252,7 +252,7 @@ fn device_option(socket: &Path) -> String {
 
 fn print_event(event: HostEvent) {
     match &event {
-        HostEvent::Report(report) => return print_report(report),
+        HostEvent::Report(report) => return print_report("", report),
         HostEvent::Offered(_, path, _) => println!("-device '{}'", device_option(path)),
         _ => {}
     }
@@ -271,7 +271,7 @@ fn level(event: &HostEvent) -> Level {
         | HostEvent::Offered(..)
         | HostEvent::Endpoint(_, EndpointChange::Reattached)
         | HostEvent::Report(_)
-        | HostEvent::Status(_) => Level::INFO,
+        | HostEvent::Status(..) => Level::INFO,
         HostEvent::Suppressed(rest) => level(&rest.last),
         HostEvent::LinkDown(..)
         | HostEvent::LinkInterrupted(..)
@@ -301,7 +301,7 @@ fn subject(event: &HostEvent) -> Subject<'_> {
             Subject { endpoint: Some(*number), ..Subject::default() }
         }
         HostEvent::Suppressed(rest) => subject(&rest.last),
-        HostEvent::Report(_) | HostEvent::Status(_) => Subject::default(),
+        HostEvent::Report(_) | HostEvent::Status(..) => Subject::default(),
     }
 }
 
@@ -330,6 +330,6 @@ fn line(event: &HostEvent) -> String {
             "endpoints {other} and {number} have the same serial number: a guest refuses the \
              second; start one of the device nodes with another --serial"
         ),
-        HostEvent::Report(_) | HostEvent::Status(_) => String::new(),
+        HostEvent::Report(_) | HostEvent::Status(..) => String::new(),
     }
 }

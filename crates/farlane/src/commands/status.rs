@@ -2,27 +2,20 @@
 
 use super::json;
 use crate::key_args::KeyArgs;
-use crate::observe::document::{NodeDocument, NodeState, Rates, StatusDocument};
-use crate::observe::folders;
-use crate::observe::until::Until;
+use crate::observe_args::folders;
 use crate::output::{note, wrong_usage};
-use credentials::{Credentials, connect_status};
+use credentials::Credentials;
 use live::status::{CommandStatus, DriveStatus, EndpointStatus, LinkState, LinkStatus};
+use observe::client::{fetch, fetch_by_tls};
+use observe::document::{NodeDocument, NodeState, Rates, StatusDocument};
 use report::Align::{Left, Right};
 use report::{Column, Failure, Outcome, Table, span};
-use std::io::{self, ErrorKind, IsTerminal, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
+use std::io::{self, ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration as Span;
 use wire::Duration;
-
-/// The longest wait for an answer, which a node gives within 2 s.
-const PATIENCE: Span = Span::from_secs(5);
-/// The longest answer in bytes.
-const LONGEST: u64 = 16 << 20;
 
 /// Show the state of running nodes: links, drives, counters, rates
 #[derive(clap::Args, Debug)]
@@ -150,45 +143,6 @@ fn sockets() -> Vec<PathBuf> {
     sockets.sort();
     sockets.dedup();
     sockets
-}
-
-/// Requests the state of a node by its control socket.
-fn fetch(path: &Path) -> io::Result<NodeDocument> {
-    let stream = Until::new(UnixStream::connect(path)?, PATIENCE);
-    request(stream, path.display().to_string())
-}
-
-/// Requests the state of a node by its address.
-fn fetch_by_tls(text: &str, keys: &Arc<Credentials>) -> io::Result<NodeDocument> {
-    let mut last = io::Error::other("expected HOST:PORT");
-    for address in text.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(stream) => {
-                let stream = Until::new(stream, PATIENCE);
-                let tls = connect_status(keys, stream).map_err(io::Error::other)?;
-                return request(tls, text.to_owned());
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-fn request(mut stream: impl Read + Write, socket: String) -> io::Result<NodeDocument> {
-    stream.write_all(b"GET /status HTTP/1.1\r\nHost: node\r\n\r\n")?;
-    let mut answer = Vec::new();
-    stream.take(LONGEST).read_to_end(&mut answer)?;
-    let mut headers = [httparse::EMPTY_HEADER; 16];
-    let mut head = httparse::Response::new(&mut headers);
-    let other = || io::Error::other("no control socket of farlane");
-    let length = match head.parse(&answer).map_err(|_| other())? {
-        httparse::Status::Complete(length) if head.code == Some(200) => length,
-        _ => return Err(other()),
-    };
-    let node = serde_json::from_slice(&answer[length..]).map_err(|error| {
-        io::Error::other(format!("a document of another version of farlane: {error}"))
-    })?;
-    Ok(NodeDocument { socket, ..node })
 }
 
 /// A node with its tables.

@@ -6,7 +6,7 @@ use crate::fault_args::NodeFaultArgs;
 use crate::key_args::follow;
 use crate::log::{LogArgs, Subject};
 use crate::node::{NodeArgs, check_links, instance, listeners, listening_on, print_report};
-use crate::observe::ObserveArgs;
+use crate::observe_args::ObserveArgs;
 use crate::output::caught;
 use crate::reload;
 use crate::sandbox_args::{SandboxArgs, needs_of, ports};
@@ -114,13 +114,13 @@ pub fn run(args: &Args) -> Outcome {
         service::request(&stop)
     };
     let print = |event| match event {
-        DeviceEvent::Status(status) => serving.board.show(0, *status),
-        DeviceEvent::Report(report) => print_report(&report),
+        DeviceEvent::Status(request, status) => serving.board.show(request, 0, *status),
+        DeviceEvent::Report(report) => print_report("", &report),
         event => log_event(&event, "", Subject::default()),
     };
     let ran = node.run(stop.fd(), control, print);
     let traced = args.trace.close(&tracer);
-    print_report(&node.report());
+    print_report("", &node.report());
     ran?;
     traced
 }

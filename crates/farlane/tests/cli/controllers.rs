@@ -37,7 +37,10 @@ fn two_hosts_use_one_drive_at_once() {
     assert!(device.interrupt().success());
     let said = device.stderr.text();
     for number in 1..=2 {
-        assert!(said.contains(&format!("controller {number}: endpoint: errors: none")), "{said}");
+        assert!(
+            said.contains(&format!("controller {number}: uplink: endpoint_errors: none")),
+            "{said}"
+        );
     }
 }
 

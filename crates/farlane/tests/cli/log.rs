@@ -53,7 +53,7 @@ fn lines_of_a_node_begin_with_time_and_level() {
     ping(&device.address().to_string(), "1");
     device.process.line(" detached");
     device.process.signal(Signal::USR1);
-    device.process.line("connections: ");
+    device.process.line("uplink: rejected: ");
     device.stop();
     let log = log(&folder, "device");
     let lines = lines(&log);
@@ -64,7 +64,7 @@ fn lines_of_a_node_begin_with_time_and_level() {
         ("INFO", "listening on 127.0.0.1:"),
         ("WARN", &format!("rejected {intruder}: the far side does not use farlane's protocol")),
         ("INFO", "host 127.0.0.1:"),
-        ("INFO", "connections: turned away: 1; "),
+        ("INFO", "uplink: rejected: turned_away 1"),
         ("INFO", "all data are on the media"),
     ] {
         let found = lines.iter().find(|(.., message)| message.starts_with(begin));
@@ -162,7 +162,7 @@ fn journal_receives_priorities_instead_of_times() {
     assert!(node.interrupt().success());
     let journal = log(&folder, "journal");
     for line in journal.lines() {
-        let priority = if line.contains("rejected") { "<4>rejected " } else { "<6>" };
+        let priority = if line.contains("rejected ") { "<4>rejected " } else { "<6>" };
         assert!(line.starts_with(priority), "{line}");
     }
     // Stderr is not the stream: for example, a shell has redirected it.

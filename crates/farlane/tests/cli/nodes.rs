@@ -77,18 +77,19 @@ fn counters_are_shown_on_request_and_at_the_end() {
     let (mut device, address) = device("ram=16M", &[]);
     ping(&address, "10");
     device.signal(Signal::USR1);
-    let link = device.line("link: sent");
-    assert!(!link.contains("received 0 TLPs") && link.contains("errors: none"), "{link}");
-    device.line("endpoint: errors: none");
+    let link = device.line("uplink: traffic: ");
+    assert!(link.contains(", tlps_received "), "{link}");
+    device.line("uplink: errors: none");
+    device.line("uplink: endpoint_errors: none");
     ping(&address, "10");
     device.signal(Signal::USR1);
-    device.line("endpoint: errors: none");
+    device.line("uplink: endpoint_errors: none");
     assert!(device.interrupt().success());
     // Each of the two hosts measures ten times, after two times to warm up.
-    let link = device.line("link: sent");
-    assert!(link.contains("sent 24 TLPs") && link.contains("connections: 2"), "{link}");
+    let link = device.line("uplink: traffic: ");
+    assert!(link.ends_with(", tlps_sent 24") && link.contains(", connections 2,"), "{link}");
     // `farlane ping` pushes nothing.
-    device.line("push: 0 reads answered from push");
+    device.line("uplink: push: none");
     device.line("data are on the media");
 }
 
@@ -105,8 +106,8 @@ fn switch_node_reports_links_and_counters() {
     let _again = node(&["device", "--listen", &address, "--namespace", "ram=16M"]);
     switch.line("port 0: link up");
     assert!(switch.interrupt().success());
-    switch.line("upstream port: errors: none");
-    switch.line("downstream port 0: sent");
+    switch.line("uplink: endpoint_errors: none");
+    switch.line("port 0: traffic: ");
 }
 
 #[test]

@@ -157,8 +157,8 @@ fn silent_connections_do_not_block_hosts() {
     ping(&address, "10");
     assert_eq!(silent.len(), 40);
     assert!(node.interrupt().success());
-    let (_, line) = node.lines_until("connections: ");
-    let silent = line.strip_prefix("connections: turned away: 0; without a greeting: ");
+    let (_, line) = node.lines_until("uplink: rejected: ");
+    let silent = line.strip_prefix("uplink: rejected: without_greeting ");
     let silent: u64 = silent.unwrap_or_else(|| panic!("{line}")).parse().unwrap();
     assert!((24..=40).contains(&silent), "16 wait at the same time: {line}");
 }
@@ -174,8 +174,8 @@ fn a_flood_of_strangers_makes_few_lines_and_is_counted() {
         answer(&address, format!("GET /{number} HTTP/1.1\r\n\r\n").as_bytes());
     }
     assert!(node.interrupt().success());
-    let (lines, report) = node.lines_until("connections: ");
-    assert_eq!(report, "connections: turned away: 600; without a greeting: 0");
+    let (lines, report) = node.lines_until("uplink: rejected: ");
+    assert_eq!(report, "uplink: rejected: turned_away 600");
     assert!(lines.len() < 60, "{} lines", lines.len());
     // Each client has a line, or is counted in a line, until the node ends.
     let counts =
@@ -286,7 +286,7 @@ fn move_reports_groups_and_hosts() {
     host.line("port 0: link up");
     // The counters are the sum of both connections.
     assert!(host.interrupt().success());
-    assert!(host.line("downstream port 0: sent").contains("connections: 2"));
+    assert!(host.line("port 0: traffic: ").contains(", connections 2,"));
     assert!(device.interrupt().success());
-    assert!(device.line("turned away: ").ends_with("; moves: 3 granted, 0 refused"));
+    assert!(device.line("uplink: rejected: ").contains(": moves_granted 3, turned_away "));
 }

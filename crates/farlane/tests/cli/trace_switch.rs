@@ -78,7 +78,7 @@ fn a_full_disk_is_reported_when_it_happens_and_the_last_lines_appear_all_the_sam
     assert_eq!(log.matches("cannot write").count(), 1, "{log}");
     let last: Vec<&str> = log.lines().rev().take(2).collect();
     assert_eq!(last[1], "all data are on the media");
-    assert!(log.contains("\nconnections: "), "{log}");
+    assert!(log.contains("\nuplink: rejected: "), "{log}");
     assert!(last[0].starts_with("farlane: the trace ") && last[0].contains("is not complete"));
 }
 

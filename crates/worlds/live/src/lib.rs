@@ -39,7 +39,7 @@ mod stop;
 pub mod trace;
 pub mod vfio_client;
 
-pub use attached::{Attached, NvmeDrive, Report};
+pub use attached::{Attached, NvmeDrive};
 pub use clock::Clock;
 pub use device::DeviceNode;
 pub use host::HostIo;
@@ -48,6 +48,7 @@ pub(crate) use linux::about;
 pub use linux::random_number;
 pub use node_settings::{Narrowed, NodeSettings};
 pub use poller::{Poller, Waiting};
+pub use status::Report;
 pub use stop::{Requester, Stop, TraceSwitch};
 pub use trace::Tracer;
 
@@ -58,8 +59,8 @@ pub enum Control {
     Serve,
     /// Continue, and report the counters.
     Report,
-    /// Continue, and report the state.
-    Status,
+    /// Continue, and report the state for the request with this number.
+    Status(u64),
     /// Continue with another limit of the total output of all links.
     RateLimit(Option<switch::congestion::Rate>),
     /// Stop in order: finish commands, make data durable.

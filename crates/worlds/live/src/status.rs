@@ -4,7 +4,7 @@
 //! [`DeviceNode::status`]: crate::DeviceNode::status
 //! [`HostNode::status`]: crate::host::HostNode::status
 
-use crate::net::Carrier;
+use crate::net::{Carrier, LineGate};
 use credentials::Identity;
 use nvme::Subsystem;
 use nvme::times::{BOUNDS_US, CommandTimes};
@@ -17,6 +17,9 @@ use wire::Instant;
 
 /// Counters by name, since the start of the node.
 pub type Counts = BTreeMap<String, u64>;
+
+/// Lines of counters for the user.
+pub type Report = Vec<String>;
 
 /// The links, the drive and the endpoints of a node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
@@ -172,7 +175,45 @@ pub(crate) fn counts(list: impl IntoIterator<Item = (impl ToString, u64)>) -> Co
     list.into_iter().map(|(name, count)| (name.to_string(), count)).collect()
 }
 
+/// The counters that are not zero, or `none`.
+fn text(counts: &Counts) -> String {
+    let counted = counts.iter().filter(|(_, count)| **count > 0);
+    let counted: Vec<_> = counted.map(|(name, count)| format!("{name} {count}")).collect();
+    if counted.is_empty() { "none".to_owned() } else { counted.join(", ") }
+}
+
+impl Status {
+    /// One line per group of counters, with their names in this document, and per gate.
+    pub(crate) fn report<'a>(&self, gates: impl IntoIterator<Item = &'a LineGate>) -> Report {
+        let mut lines: Report = self.links.iter().flat_map(LinkStatus::report).collect();
+        for endpoint in &self.endpoints {
+            let faults = counts([("dma_faults", endpoint.dma_faults)]);
+            lines.push(format!("endpoint {}: {}", endpoint.number, text(&faults)));
+        }
+        if let Some(push) = &self.push {
+            lines.push(format!("push: counters: {}", text(&push.counters)));
+            lines.push(format!("push: not_pushed: {}", text(&push.not_pushed)));
+        }
+        lines.extend(gates.into_iter().map(|gate| format!("gate: {}", gate.report())));
+        lines
+    }
+}
+
 impl LinkStatus {
+    /// One line per group of counters that the link has.
+    fn report(&self) -> Report {
+        let Self { name, traffic, errors, endpoint_errors, push, rejected, .. } = self;
+        let groups = [
+            ("traffic", traffic),
+            ("errors", errors),
+            ("endpoint_errors", endpoint_errors),
+            ("push", push),
+            ("rejected", rejected),
+        ];
+        let groups = groups.into_iter().filter(|(_, counts)| !counts.is_empty());
+        groups.map(|(group, counts)| format!("{name}: {group}: {}", text(counts))).collect()
+    }
+
     /// The state of a link whose end is `tunnel`.
     pub(crate) fn new(now: Instant, name: String, tunnel: &Tunnel) -> Self {
         let up_since = tunnel.up_since();

@@ -4,7 +4,7 @@ use crate::Control;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use switch::congestion::Rate;
 
@@ -19,8 +19,8 @@ pub struct Stop {
     pub report: Arc<AtomicBool>,
     /// Set to a [`TraceSwitch`].
     pub trace: Arc<AtomicUsize>,
-    /// Set to report the state.
-    status: Arc<AtomicBool>,
+    /// Number of the request for the state; 0: none.
+    status: Arc<AtomicU64>,
     /// The rate limit to change to.
     rate_limit: Arc<(AtomicBool, Mutex<Option<Rate>>)>,
     /// Set to read the file of peers again.
@@ -38,8 +38,8 @@ impl Stop {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
-        let [flag, report, status, reload] = Default::default();
-        let (trace, rate_limit) = Default::default();
+        let [flag, report, reload] = Default::default();
+        let (trace, status, rate_limit) = Default::default();
         Ok(Self { flag, report, trace, status, rate_limit, reload, wake, waker })
     }
 
@@ -74,14 +74,20 @@ impl Stop {
             return Control::Stop;
         }
         if self.take(&self.report) {
-            Control::Report
-        } else if self.take(&self.status) {
-            Control::Status
-        } else if self.take(&self.rate_limit.0) {
+            return Control::Report;
+        }
+        if self.take(&self.rate_limit.0) {
             let rate = self.rate_limit.1.lock().unwrap_or_else(PoisonError::into_inner);
-            Control::RateLimit(*rate)
-        } else {
-            Control::Serve
+            return Control::RateLimit(*rate);
+        }
+        // As in `take`.
+        match self.status.load(Ordering::SeqCst) {
+            0 => Control::Serve,
+            _ => {
+                let number = self.status.swap(0, Ordering::SeqCst);
+                self.drain();
+                Control::Status(number)
+            }
         }
     }
 
@@ -105,7 +111,7 @@ impl Stop {
         pending
     }
 
-    /// Reads the wake-ups. The flag is read first: a signal in between leaves a flag, not a
+    /// Empties the descriptor. The flag is read before: a signal in between leaves a flag, not a
     /// descriptor that stays readable.
     fn drain(&self) {
         while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
@@ -148,16 +154,16 @@ pub enum TraceSwitch {
 /// Requests to a thread of a node from another thread.
 #[derive(Debug)]
 pub struct Requester {
-    status: Arc<AtomicBool>,
+    status: Arc<AtomicU64>,
     rate_limit: Arc<(AtomicBool, Mutex<Option<Rate>>)>,
     trace: Arc<AtomicUsize>,
     waker: UnixStream,
 }
 
 impl Requester {
-    /// Requests the state once.
-    pub fn request(&self) {
-        self.status.store(true, Ordering::SeqCst);
+    /// Requests the state once; the answer has this number, which is not 0.
+    pub fn request(&self, number: u64) {
+        self.status.store(number, Ordering::SeqCst);
         self.wake();
     }
 

@@ -28,7 +28,6 @@ use doorbell::Turn;
 use follow::{ConfigShadow, Places};
 use pcie::config::{command, register};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use wire::push::Record;
@@ -97,22 +96,6 @@ impl Counters {
     pub fn list(&self) -> [(&'static str, u64); 4] {
         let Self { messages, entries, unpushed, bytes, .. } = *self;
         [("messages", messages), ("entries", entries), ("unpushed", unpushed), ("bytes", bytes)]
-    }
-}
-
-impl fmt::Display for Counters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { messages, entries, unpushed, bytes, not_pushed } = self;
-        write!(
-            f,
-            "{bytes} bytes in {messages} messages; {entries} submission queue entries pushed, \
-             {unpushed} fetched"
-        )?;
-        for (at, (reason, commands)) in not_pushed.iter().enumerate() {
-            let front = if at == 0 { "; commands not pushed, or in part:" } else { "," };
-            write!(f, "{front} {commands} {reason}")?;
-        }
-        Ok(())
     }
 }
 

@@ -6,7 +6,6 @@ use bytes::{Bytes, BytesMut};
 use pcie::endpoint::ForeignState;
 use pcie::{Ready, split};
 use std::collections::VecDeque;
-use std::fmt;
 use wire::Bdf;
 use wire::push::{Push, Record, message};
 use wire::tlp::{Class, MAX_PAYLOAD, MemoryRequest, Packet, Tlp, TraceId};
@@ -52,21 +51,6 @@ impl Counters {
             ("unused_bytes", unused_bytes),
             ("malformed", malformed),
         ]
-    }
-}
-
-impl fmt::Display for Counters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { hits, misses, pushed_bytes, hit_bytes, unused_bytes, malformed } = self;
-        let malformed = match malformed {
-            0 => "none".to_owned(),
-            count => count.to_string(),
-        };
-        write!(
-            f,
-            "{hits} reads answered from push ({hit_bytes} bytes), {misses} by the host; {pushed_bytes} \
-             bytes pushed, {unused_bytes} for nothing; malformed: {malformed}"
-        )
     }
 }
 

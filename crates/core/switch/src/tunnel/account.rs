@@ -1,7 +1,6 @@
 //! Counters and reports of one end of a link.
 
 use super::report::Reports;
-use std::fmt;
 
 /// Counters of one link end over all its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,34 +63,6 @@ impl Counters {
             tlps_received: self.tlps_received - before.tlps_received,
             bytes_received: self.bytes_received - before.bytes_received,
         }
-    }
-}
-
-impl fmt::Display for Counters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "sent {} TLPs in {} frames, {} bytes; received {} TLPs in {} frames, {} bytes; \
-             connections: {}",
-            self.tlps_sent,
-            self.frames_sent,
-            self.bytes_sent,
-            self.tlps_received,
-            self.frames_received,
-            self.bytes_received,
-            self.connections
-        )?;
-        for (what, count) in [
-            (", resumed: ", self.resumed),
-            (", failovers: ", self.failovers),
-            (", frames sent again: ", self.frames_sent_again),
-            (", copies dropped: ", self.copies),
-        ] {
-            if count > 0 {
-                write!(f, "{what}{count}")?;
-            }
-        }
-        Ok(())
     }
 }
 

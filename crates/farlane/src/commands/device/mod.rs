@@ -10,7 +10,7 @@ use crate::key_args::follow;
 use crate::log::{self, Level, LogArgs, Subject};
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listeners, listening_on, print_report};
-use crate::observe::ObserveArgs;
+use crate::observe_args::ObserveArgs;
 use crate::output::{caught, warning, wrong_usage};
 use crate::reload;
 use crate::sandbox_args::{SandboxArgs, add_backing, add_drive, needs_of};
@@ -247,15 +247,12 @@ pub fn run(args: &Args) -> Outcome {
     let print = |number, event| {
         let name = controller(several, number);
         match event {
-            DeviceEvent::Report(report) => {
-                let named = |(what, counters)| (format!("{name}{what}"), counters);
-                print_report(&report.into_iter().map(named).collect());
-            }
-            DeviceEvent::Status(mut status) => {
+            DeviceEvent::Report(report) => print_report(&name, &report),
+            DeviceEvent::Status(request, mut status) => {
                 if several {
                     status.links[0].name = format!("controller {}", number + 1);
                 }
-                serving.board.show(number, *status);
+                serving.board.show(request, number, *status);
             }
             event => {
                 let controller = several.then_some(number + 1);
@@ -327,7 +324,7 @@ fn level(event: &DeviceEvent) -> Level {
         | DeviceEvent::HostFailedOver(_)
         | DeviceEvent::Attached(Notice::Info(_))
         | DeviceEvent::Report(_)
-        | DeviceEvent::Status(_) => Level::INFO,
+        | DeviceEvent::Status(..) => Level::INFO,
         DeviceEvent::Moved { answer, .. } if answer.status == MoveStatus::Done => Level::INFO,
         DeviceEvent::Suppressed(rest) => level(&rest.last),
         DeviceEvent::HostInterrupted(..)
@@ -358,7 +355,7 @@ fn peer(event: &DeviceEvent) -> Option<&Remote> {
         | DeviceEvent::Fault(_)
         | DeviceEvent::Attached(_)
         | DeviceEvent::Report(_)
-        | DeviceEvent::Status(_) => None,
+        | DeviceEvent::Status(..) => None,
     }
 }
 
@@ -390,7 +387,7 @@ fn line(event: &DeviceEvent) -> String {
         }
         DeviceEvent::Fault(fault) => format!("fault begins: {fault}"),
         DeviceEvent::Attached(Notice::Info(text) | Notice::Warning(text)) => text.clone(),
-        DeviceEvent::Report(_) | DeviceEvent::Status(_) => String::new(),
+        DeviceEvent::Report(_) | DeviceEvent::Status(..) => String::new(),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::{Args, log_event, print_report};
 use crate::log::Subject;
-use crate::observe::Board;
 use crate::output::wrong_usage;
 use live::attached::DrivePart;
 use live::device::{DeviceEvent, FurtherConnection};
 use live::{Clock, DeviceNode, NodeSettings, Stop};
+use observe::Board;
 use report::{Failure, Outcome};
 use std::io;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
@@ -108,13 +108,10 @@ fn serve(
     let node = DeviceNode::further(clock, options.poller()?, way, settings, drive)?;
     let mut node = node.with(|node| node.with_rate_limit(options.limit()));
     let print = |event| match event {
-        DeviceEvent::Report(report) => {
-            let named = |(what, counters)| (format!("connection {number}: {what}"), counters);
-            print_report(&report.into_iter().map(named).collect());
-        }
-        DeviceEvent::Status(mut status) => {
+        DeviceEvent::Report(report) => print_report(&format!("connection {number}: "), &report),
+        DeviceEvent::Status(request, mut status) => {
             status.links[0].name = format!("connection {number}");
-            board.show(number.into(), *status);
+            board.show(request, number.into(), *status);
         }
         event => log_event(&event, &format!("connection {number}: "), Subject::default()),
     };

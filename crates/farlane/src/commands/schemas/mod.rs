@@ -6,7 +6,7 @@ mod help;
 mod page;
 
 use super::{bench, demo, drive, io, ping, tsn};
-use crate::observe::document::StatusDocument;
+use observe::document::StatusDocument;
 use plan::run::document;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};

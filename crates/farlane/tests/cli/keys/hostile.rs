@@ -134,14 +134,14 @@ fn attacked(name: &str, runtime: &str) -> [[u64; 2]; 2] {
     eprintln!("{connections} connections in {elapsed:?}; a core for strangers: {share:.3}");
     assert!(share <= 0.2, "strangers used {share:.2} of a core");
     let line = text_of_end(&mut device);
-    assert!(line.contains("turned away"), "{line}");
+    assert!(line.contains("turned_away"), "{line}");
     [before, during]
 }
 
-/// The counters of connections at the end of a node.
+/// The counters of rejected peers at the end of a node.
 fn text_of_end(device: &mut Process) -> String {
     assert!(device.interrupt().success());
-    device.line("connections: turned away")
+    device.line("uplink: rejected: ")
 }
 
 #[test]

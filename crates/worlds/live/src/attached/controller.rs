@@ -1,7 +1,7 @@
 //! A controller of a drive, as the function of a node.
 
 use super::drive::Drive;
-use super::{Attached, Notice, Report};
+use super::{Attached, Notice};
 use crate::poller::{Activity, Poller};
 use crate::status::{DriveStatus, LinkStatus, Status, commands, counts};
 use crate::trace::Tracer;
@@ -138,11 +138,6 @@ impl Attached for NvmeDrive {
     fn take_notice(&mut self) -> Option<Notice> {
         let notice = self.is_first().then(|| self.drive.borrow_mut().take_notice());
         notice.flatten().map(Notice::Warning)
-    }
-
-    fn report(&self) -> Report {
-        let errors = self.drive.borrow().node.errors(self.controller).to_string();
-        vec![("endpoint".into(), format!("errors: {errors}"))]
     }
 
     fn add_status(&self, _now: Instant, link: &mut LinkStatus, node: &mut Status) {

@@ -16,7 +16,7 @@ pub use parts::DrivePart;
 pub use switch::Switch;
 
 use crate::poller::{Activity, Poller};
-use crate::status::{LinkStatus, Status};
+use crate::status::{LinkStatus, Status, counts};
 use crate::trace::Tracer;
 use ::switch::congestion::Rate;
 use bytes::Bytes;
@@ -84,11 +84,6 @@ pub trait Attached: Function {
         None
     }
 
-    /// The counters, by name.
-    fn report(&self) -> Report {
-        Report::new()
-    }
-
     /// Adds the state of the function to `link`, the uplink of the node, and to `node`.
     fn add_status(&self, _now: Instant, _link: &mut LinkStatus, _node: &mut Status) {}
 
@@ -122,10 +117,7 @@ pub trait Attached: Function {
 
 /// The test function has no I/O.
 impl Attached for DmaTest {
-    fn report(&self) -> Report {
-        vec![("endpoint".into(), self.endpoint().errors().to_string())]
+    fn add_status(&self, _now: Instant, link: &mut LinkStatus, _node: &mut Status) {
+        link.endpoint_errors = counts(self.endpoint().errors().list());
     }
 }
-
-/// Counters for the user: name and text.
-pub type Report = Vec<(String, String)>;

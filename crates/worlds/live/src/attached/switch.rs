@@ -1,6 +1,6 @@
 //! A switch with the connections of its links.
 
-use super::{Attached, Notice, Report};
+use super::{Attached, Notice};
 use crate::links::Links;
 use crate::poller::{Activity, Poller};
 use crate::status::{LinkStatus, Status, counts};
@@ -125,16 +125,6 @@ impl Attached for Switch {
             });
         }
         None
-    }
-
-    fn report(&self) -> Report {
-        let errors = self.upstream().errors();
-        let mut lines = vec![("upstream port".into(), format!("errors: {}", errors[0]))];
-        lines.extend(errors[1..].iter().enumerate().map(|(port, errors)| {
-            let counters = self.upstream().tunnel(port).counters();
-            (format!("downstream port {port}"), format!("{counters}; errors: {errors}"))
-        }));
-        lines
     }
 
     fn add_status(&self, now: Instant, link: &mut LinkStatus, node: &mut Status) {

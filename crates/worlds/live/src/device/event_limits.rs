@@ -79,7 +79,7 @@ impl EventLimits {
             }
             DeviceEvent::Attached(_) => Some((Kind::Attached, CHANGES)),
             DeviceEvent::Fault(_) => Some((Kind::Fault, CHANGES)),
-            DeviceEvent::Suppressed(_) | DeviceEvent::Report(_) | DeviceEvent::Status(_) => None,
+            DeviceEvent::Suppressed(_) | DeviceEvent::Report(_) | DeviceEvent::Status(..) => None,
         };
         self.events.pass(now, limit, event, emit);
     }
@@ -103,19 +103,6 @@ impl EventLimits {
             ("moves_granted", granted),
             ("moves_refused", refused),
         ]
-    }
-
-    /// The counters of peers; `silent` ones closed without a Hello.
-    pub(super) fn report(&self, silent: u64) -> String {
-        let mut line = match (self.turned_away, silent) {
-            (0, 0) => "turned away: none".to_owned(),
-            (away, silent) => format!("turned away: {away}; without a greeting: {silent}"),
-        };
-        let [granted, refused] = self.moves;
-        if granted + refused > 0 {
-            line += &format!("; moves: {granted} granted, {refused} refused");
-        }
-        line
     }
 }
 

@@ -8,14 +8,14 @@ mod named;
 mod serve;
 mod session;
 
-use crate::attached::{Attached, Notice, Report};
+use crate::attached::{Attached, Notice};
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
 use crate::links::room_after;
 use crate::net::{Carrier, CarrierListener, Remote};
 use crate::poller::Poller;
-use crate::status::{LinkStatus, PeerStatus, Status, counts};
+use crate::status::{LinkStatus, PeerStatus, Report, Status, counts};
 use crate::trace::{Tapped, Tracer};
 use accept::{Read, read};
 use bytes::Bytes;
@@ -73,8 +73,8 @@ pub enum DeviceEvent {
     Attached(Notice),
     /// The counters, as requested.
     Report(Report),
-    /// The state, as requested.
-    Status(Box<Status>),
+    /// The state, for the request with this number.
+    Status(u64, Box<Status>),
 }
 
 /// Connections other than the host's may take 1/`SHARE` of the thread's time.
@@ -263,14 +263,8 @@ impl<A: Attached> DeviceNode<A> {
 
     /// The counters since the start, over all connections of its hosts.
     pub fn report(&self) -> Report {
-        let (counters, errors) = (self.node.tunnel().counters(), self.node.errors());
-        let mut lines = vec![("link".to_owned(), format!("{counters}; errors: {errors}"))];
-        lines.extend(self.node.function().inner.report());
-        lines.push(("push".to_owned(), self.node.store().counters().to_string()));
-        lines.push(("connections".to_owned(), self.limits.report(self.node.without_hello())));
         let gates = self.listeners.iter().filter_map(CarrierListener::gate);
-        lines.extend(gates.map(|gate| ("gate".to_owned(), gate.report())));
-        lines
+        self.status().report(gates)
     }
 
     /// The state of the node.

@@ -41,9 +41,9 @@ pub fn serve<A: Attached>(
                 let reports = nodes.iter().map(DeviceNode::report).enumerate();
                 reports.for_each(|(number, report)| emit(number, DeviceEvent::Report(report)));
             }
-            Control::Status => {
+            Control::Status(request) => {
                 let all = nodes.iter().map(DeviceNode::status).map(Box::new).enumerate();
-                all.for_each(|(number, status)| emit(number, DeviceEvent::Status(status)));
+                all.for_each(|(number, status)| emit(number, DeviceEvent::Status(request, status)));
             }
             Control::RateLimit(rate) => nodes.iter_mut().for_each(|node| node.set_rate_limit(rate)),
             Control::Stop => break drain(nodes, several.as_mut(), wake, &mut emit),

@@ -43,7 +43,7 @@ pub(super) fn kind(event: &HostEvent) -> Option<(Kind, u32)> {
         HostEvent::Offered(..)
         | HostEvent::DuplicateSerial(..)
         | HostEvent::Report(_)
-        | HostEvent::Status(_)
+        | HostEvent::Status(..)
         | HostEvent::Suppressed(_) => return None,
     };
     Some((kind, FIRST))

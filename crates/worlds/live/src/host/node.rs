@@ -5,12 +5,11 @@ use super::endpoint::{Endpoint, describe};
 use super::event_limits::{HostEventLimiter, kind};
 use super::{HostIo, Memory, ReadOutcome};
 use crate::Control;
-use crate::attached::Attached;
-use crate::attached::{Report, Switch};
+use crate::attached::{Attached, Switch};
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
 use crate::poller::Poller;
-use crate::status::Status;
+use crate::status::{Report, Status};
 use ::node::LinkEvent;
 use ::node::push;
 use ::node::slot::{self, Change, Snapshot};
@@ -61,8 +60,8 @@ pub enum HostEvent {
     Unusable(usize, String),
     /// The counters, as requested.
     Report(Report),
-    /// The state, as requested.
-    Status(Box<Status>),
+    /// The state, for the request with this number.
+    Status(u64, Box<Status>),
     /// A count of events that were not reported one by one.
     Suppressed(Suppressed<Self>),
 }
@@ -292,7 +291,9 @@ impl HostNode {
             match control() {
                 Control::Serve => {}
                 Control::Report => emit(HostEvent::Report(self.report())),
-                Control::Status => emit(HostEvent::Status(Box::new(self.status()))),
+                Control::Status(request) => {
+                    emit(HostEvent::Status(request, Box::new(self.status())));
+                }
                 Control::RateLimit(rate) => self.machine.attached_mut().set_rate_limit(rate),
                 Control::Stop => return Ok(()),
             }

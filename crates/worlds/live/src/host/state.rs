@@ -2,31 +2,25 @@
 
 use super::HostNode;
 use super::endpoint::Endpoint;
-use crate::attached::{Attached, Report};
-use crate::status::{EndpointStatus, LinkStatus, PushStatus, Status, counts};
+use crate::attached::Attached;
+use crate::status::{EndpointStatus, LinkStatus, PushStatus, Report, Status, counts};
 
 impl HostNode {
-    /// The counters: errors of the root port, of the switch and of each endpoint's DMA, and the
-    /// links' traffic.
+    /// The counters: those of the [`status`](Self::status), and errors of the root port and of the
+    /// switch.
     pub fn report(&self) -> Report {
-        let root = format!("errors: {}", self.machine.root().errors());
-        let mut lines = vec![("root port".to_owned(), root)];
-        lines.extend(self.machine.attached().report());
-        for (number, endpoint) in self.endpoints.iter().enumerate() {
-            let faults = match endpoint.slot.faults {
-                0 => "errors: none".to_owned(),
-                n => format!("errors: {n} accesses to unmapped memory"),
-            };
-            lines.push((format!("endpoint {number} DMA"), faults));
-        }
-        lines.push(("push".to_owned(), self.machine.push_counters().to_string()));
-        let gate = self.machine.attached().links().gate();
-        lines.extend(gate.map(|gate| ("gate".to_owned(), gate.report())));
-        lines
+        let (root_port, mut status) = self.whole();
+        status.links.insert(0, root_port);
+        status.report(self.machine.attached().links().gate())
     }
 
-    /// The state of the node.
+    /// The state of the node, without the root port, which has no far side.
     pub fn status(&self) -> Status {
+        self.whole().1
+    }
+
+    /// The root port with the function behind it, the switch, and the state of the node.
+    fn whole(&self) -> (LinkStatus, Status) {
         let pushed = self.machine.push_counters();
         let mut status = Status {
             endpoints: self.endpoints.iter().enumerate().map(endpoint).collect(),
@@ -36,10 +30,13 @@ impl HostNode {
             }),
             ..Status::default()
         };
-        // The root port is not shown: it has no far side.
-        let (now, mut root_port) = (self.machine.clock().now(), LinkStatus::default());
-        self.machine.attached().add_status(now, &mut root_port, &mut status);
-        status
+        let mut root_port = LinkStatus {
+            errors: counts(self.machine.root().errors().list()),
+            name: "root port".to_owned(),
+            ..LinkStatus::default()
+        };
+        self.machine.attached().add_status(self.machine.clock().now(), &mut root_port, &mut status);
+        (root_port, status)
     }
 }
 

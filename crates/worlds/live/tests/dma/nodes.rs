@@ -4,7 +4,8 @@ use live::attached::Switch;
 use live::host::RamMemory;
 use live::links::Links;
 use live::net::{Address, CarrierListener, LinkSettings, RawSettings};
-use live::{Clock, Control, DeviceNode, HostIo, Poller, Report, Waiting};
+use live::status::LinkStatus;
+use live::{Clock, Control, DeviceNode, HostIo, Poller, Waiting};
 use pcie::dma_test::{self, DmaTest, driver};
 use pcie::enumerate::{self, Node};
 use pcie::{Bus, Ram, root};
@@ -69,7 +70,7 @@ pub struct Far {
     pub address: Address,
     /// The node stops when this is closed.
     waker: Option<UnixStream>,
-    thread: Option<JoinHandle<Report>>,
+    thread: Option<JoinHandle<LinkStatus>>,
 }
 
 impl Far {
@@ -97,16 +98,22 @@ impl Far {
                 Err(_) => Control::Serve,
             };
             node.run(wake.as_fd(), control, |_| {}).unwrap();
-            node.report()
+            node.status().links.remove(0)
         });
         let address = announced.recv().unwrap();
         Self { address, waker: Some(waker), thread: Some(thread) }
     }
 
-    pub fn stop(&mut self) -> Option<Report> {
+    /// Stops the node; returns the state of its link.
+    pub fn stop(&mut self) -> Option<LinkStatus> {
         self.waker = None;
         self.thread.take().map(|thread| thread.join().unwrap())
     }
+}
+
+/// Whether neither the link nor the function behind it counted an error.
+pub fn is_clean(link: &LinkStatus) -> bool {
+    link.errors.values().chain(link.endpoint_errors.values()).all(|count| *count == 0)
 }
 
 impl Drop for Far {

@@ -139,10 +139,7 @@ fn doorbell_is_sent_in_the_turn_that_reads_it() {
         }
         assert_eq!(client.receive().header.error, None);
     }
-    let sent = |near: &HostNode| {
-        let counters = near.report().swap_remove(2).1;
-        counters.split_once(" TLPs").unwrap().0.to_owned()
-    };
+    let sent = |near: &HostNode| near.status().links[0].traffic["tlps_sent"];
     let before = sent(&near);
     ring(&client);
     near.turn(&mut lines, &mut |_| {}).unwrap();

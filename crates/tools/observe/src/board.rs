@@ -1,10 +1,11 @@
 //! Where the threads of a node show its state when it is requested.
 
-use super::document::{NodeDocument, NodeState};
+use crate::document::{NodeDocument, NodeState};
+use credentials::Credentials;
 use live::status::Status;
 use live::{Clock, Requester, TraceSwitch};
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use switch::congestion::Rate;
 
@@ -14,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The state of a node, shown by its threads on request.
 pub struct Board {
     node: NodeDocument,
+    keys: Option<Arc<Credentials>>,
     clock: Clock,
     inner: Mutex<Inner>,
     /// A part has arrived.
@@ -30,6 +32,8 @@ struct Inner {
     limit: Option<Option<Rate>>,
     /// Number of parts that the threads show together.
     expected: usize,
+    /// Number of the present request, from 1.
+    request: u64,
     /// The parts of the present request, by their order.
     parts: BTreeMap<usize, Status>,
 }
@@ -40,9 +44,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Board {
     /// The board of a node that starts.
-    pub fn new(node: NodeDocument) -> Self {
+    /// Shows the present key of `keys`.
+    pub fn new(node: NodeDocument, keys: Option<Arc<Credentials>>) -> Self {
         let (inner, arrived, turn) = Default::default();
-        Self { node, clock: Clock::start(), inner, arrived, turn }
+        Self { node, keys, clock: Clock::start(), inner, arrived, turn }
     }
 
     /// From here on, `threads` show `expected` parts on request.
@@ -63,10 +68,13 @@ impl Board {
         lock(&self.inner).threads.iter().take(1).for_each(|thread| thread.switch_trace(switch));
     }
 
-    /// Shows part number `order` of the state.
-    pub fn show(&self, order: usize, part: Status) {
-        lock(&self.inner).parts.insert(order, part);
-        self.arrived.notify_all();
+    /// Shows part number `order` of the state for a request. A part that is too late is dropped.
+    pub fn show(&self, request: u64, order: usize, part: Status) {
+        let mut inner = lock(&self.inner);
+        if request == inner.request {
+            inner.parts.insert(order, part);
+            self.arrived.notify_all();
+        }
     }
 
     /// The present state. Parts of threads that do not answer in time are missing.
@@ -74,7 +82,8 @@ impl Board {
         let _turn = lock(&self.turn);
         let mut inner = lock(&self.inner);
         inner.parts.clear();
-        inner.threads.iter().for_each(Requester::request);
+        inner.request += 1;
+        inner.threads.iter().for_each(|thread| thread.request(inner.request));
         let missing = |inner: &mut Inner| inner.parts.len() < inner.expected;
         let waited = self.arrived.wait_timeout_while(inner, PATIENCE, missing);
         let (mut inner, late) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +92,8 @@ impl Board {
             (false, true) => NodeState::Silent,
             (false, false) => NodeState::Serving,
         };
-        let mut node = self.node.clone();
+        let key = self.keys.as_ref().map(|keys| keys.key().fingerprint().to_string());
+        let mut node = NodeDocument { key, ..self.node.clone() };
         if let Some(limit) = inner.limit {
             node.limits.rate_limit_bits_per_s = limit.map(|rate| rate.bits_per_second);
         }
@@ -101,36 +111,51 @@ impl Board {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use live::Stop;
     use live::status::LinkStatus;
+    use live::{Control, Stop};
+
+    fn part(name: &str) -> Status {
+        let link = LinkStatus { name: name.to_owned(), ..LinkStatus::default() };
+        Status { links: vec![link], ..Status::default() }
+    }
+
+    /// The answer to a request, for which `show` shows the parts.
+    fn answer(board: &Board, stop: &Stop, show: impl FnOnce(u64)) -> (NodeState, Vec<String>) {
+        std::thread::scope(|scope| {
+            let request = scope.spawn(|| board.request());
+            loop {
+                match stop.request() {
+                    Control::Status(number) => break show(number),
+                    _ => std::thread::yield_now(),
+                }
+            }
+            let node = request.join().expect("an answer");
+            (node.state, node.status.links.into_iter().map(|link| link.name).collect())
+        })
+    }
 
     #[test]
-    fn parts_are_joined_in_order_and_a_silent_thread_is_named() {
-        let board = Board::new(NodeDocument::default());
+    fn parts_are_joined_in_order_without_late_ones() {
+        let board = Board::new(NodeDocument::default(), None);
         assert_eq!(board.request().state, NodeState::Starting);
         let stop = Stop::new().expect("sockets");
         board.serve(vec![stop.requester().expect("a socket")], 2);
-        let part = |name: &str| Status {
-            links: vec![LinkStatus { name: name.to_owned(), ..LinkStatus::default() }],
-            ..Status::default()
+        let both = |number| {
+            board.show(number, 2, part("second"));
+            board.show(number, 0, part("first"));
         };
-        std::thread::scope(|scope| {
-            let request = scope.spawn(|| board.request());
-            while stop.request() != live::Control::Status {
-                std::thread::yield_now();
-            }
-            board.show(1, part("second"));
-            board.show(0, part("first"));
-            let node = request.join().expect("an answer");
-            let names: Vec<_> = node.status.links.iter().map(|link| &*link.name).collect();
-            assert_eq!((node.state, &names[..]), (NodeState::Serving, &["first", "second"][..]));
-            let request = scope.spawn(|| board.request());
-            while stop.request() != live::Control::Status {
-                std::thread::yield_now();
-            }
-            board.show(0, part("first"));
-            let node = request.join().expect("an answer");
-            assert_eq!((node.state, node.status.links.len()), (NodeState::Silent, 1));
+        let serving = (NodeState::Serving, ["first", "second"].map(str::to_owned).to_vec());
+        assert_eq!(answer(&board, &stop, both), serving);
+        let mut silent = 0;
+        let (state, links) = answer(&board, &stop, |number| {
+            board.show(number, 0, part("first"));
+            silent = number;
         });
+        assert_eq!((state, links.len()), (NodeState::Silent, 1));
+        let late = answer(&board, &stop, |number| {
+            board.show(silent, 1, part("late"));
+            both(number);
+        });
+        assert_eq!(late, serving);
     }
 }

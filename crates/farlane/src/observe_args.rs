@@ -1,18 +1,10 @@
-//! `--control` and `--metrics`: the state of a running node for `farlane status` and Prometheus, by
-//! HTTP on a Unix socket and on a loopback address. Threads of their own serve both; the node's
-//! thread only makes the state when it is requested.
-
-mod board;
-pub mod document;
-mod http;
-mod metrics;
-pub mod until;
+//! `--control` and `--metrics`: where a node serves its state.
 
 use crate::output::{warning, wrong_usage};
-pub use board::Board;
-use document::{Limits, NodeDocument};
 use linux::UserGroup;
 use live::NodeSettings;
+use observe::document::{Limits, NodeDocument};
+use observe::{Board, http};
 use report::Failure;
 use sandbox::{Access, Needs};
 use std::env;
@@ -138,14 +130,13 @@ impl Observed {
     /// Starts to serve, after the sandbox. Until [`Board::serve`] the state is `starting`.
     pub fn start(self, role: &str, settings: &NodeSettings) -> Result<Serving, Failure> {
         let node = NodeDocument {
-            key: settings.credentials.as_ref().map(|keys| keys.key().fingerprint().to_string()),
             limits: Limits::of(settings),
             pid: std::process::id(),
             role: role.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             ..NodeDocument::default()
         };
-        let board = Arc::new(Board::new(node));
+        let board = Arc::new(Board::new(node, settings.credentials.clone()));
         if let Some(metrics) = self.metrics {
             let address = metrics.local_addr()?;
             let keys = settings.credentials.clone().filter(|_| !address.ip().is_loopback());

@@ -1,9 +1,8 @@
 //! A small HTTP server (RFC 9112): `GET /status` and `GET /metrics`, one request per connection. Each
 //! connection has a thread, so that a slow reader costs only itself.
 
-use super::Board;
-use super::metrics;
-use super::until::Until;
+use crate::until::Until;
+use crate::{Board, metrics};
 use credentials::{Credentials, accept_status};
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
@@ -24,11 +23,17 @@ const TIME: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the control socket.
+///
+/// # Errors
+/// If no thread can start.
 pub fn on_socket(listener: UnixListener, board: Arc<Board>) -> io::Result<()> {
     serve(move || Ok(listener.accept()?.0), move |stream| answer(stream, &board))
 }
 
 /// Serves an address; with `keys`, by TLS.
+///
+/// # Errors
+/// If no thread can start.
 pub fn on_address(
     listener: TcpListener,
     keys: Option<Arc<Credentials>>,

@@ -1,20 +1,20 @@
 //! OpenMetrics text of a node's state, with names by the conventions of Prometheus. Labels have only
 //! values that the node's options bound, never what a peer sends.
 
-use super::document::{NodeDocument, NodeState};
+use crate::document::{NodeDocument, NodeState};
 use live::status::{CommandStatus, Counts, LinkState, LinkStatus};
 use nvme::times::BOUNDS_US;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::MetricType::{self, Counter, Gauge};
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 
 /// The media type of [`text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Bytes per unit of the SMART log (NVMe 1.4, figure 194, as the node counts them).
-const UNIT: u64 = 512;
+const UNIT: f64 = 512.0;
 
 /// The text that Prometheus scrapes.
 pub fn text(node: NodeDocument) -> String {
@@ -30,48 +30,38 @@ struct Scrape(NodeDocument);
 
 type Labels<'a> = &'a [(&'a str, &'a str)];
 
-/// A family of metrics that is being written.
-struct Family<'a>(MetricEncoder<'a>);
+/// A family of counters or gauges that is being written.
+struct Family<'a>(MetricType, MetricEncoder<'a>);
 
 impl Family<'_> {
-    fn count(&mut self, labels: Labels<'_>, value: u64) -> fmt::Result {
+    /// Adds a value; a counter is exact below 2^53, as in Prometheus.
+    fn add(&mut self, labels: Labels<'_>, value: f64) -> fmt::Result {
+        let Self(kind, encoder) = self;
+        let encode = |encoder: &mut MetricEncoder<'_>| match kind {
+            Counter => encoder.encode_counter::<NoLabelSet, _, u64>(&(value as u64), None),
+            _ => encoder.encode_gauge(&value),
+        };
         match labels {
-            [] => self.0.encode_counter::<NoLabelSet, _, u64>(&value, None),
-            _ => self.0.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None),
-        }
-    }
-
-    fn gauge(&mut self, labels: Labels<'_>, value: f64) -> fmt::Result {
-        match labels {
-            [] => self.0.encode_gauge(&value),
-            _ => self.0.encode_family(&labels)?.encode_gauge(&value),
+            [] => encode(encoder),
+            _ => encode(&mut encoder.encode_family(&labels)?),
         }
     }
 }
 
-/// Begins a family of counters.
-fn counter<'a>(
+/// Begins a family.
+fn family<'a>(
     encoder: &'a mut DescriptorEncoder<'_>,
+    kind: MetricType,
     name: &'a str,
     unit: Option<&'a Unit>,
     help: &str,
 ) -> Result<Family<'a>, fmt::Error> {
-    Ok(Family(encoder.encode_descriptor(name, help, unit, MetricType::Counter)?))
-}
-
-/// Begins a family of gauges.
-fn gauge<'a>(
-    encoder: &'a mut DescriptorEncoder<'_>,
-    name: &'a str,
-    unit: Option<&'a Unit>,
-    help: &str,
-) -> Result<Family<'a>, fmt::Error> {
-    Ok(Family(encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?))
+    Ok(Family(kind, encoder.encode_descriptor(name, help, unit, kind)?))
 }
 
 /// A counter by its name, 0 if the node has none.
-fn of(counts: &Counts, name: &str) -> u64 {
-    counts.get(name).copied().unwrap_or(0)
+fn of(counts: &Counts, name: &str) -> f64 {
+    counts.get(name).copied().unwrap_or(0) as f64
 }
 
 /// Counters of a link: name of the metric, unit, name of the counter, help.
@@ -148,9 +138,10 @@ impl Scrape {
             .encode_info(&labels)?;
         let help = "Whether all threads of the node answer";
         let serves = f64::from(u8::from(node.state == NodeState::Serving));
-        gauge(encoder, "node_serving", None, help)?.gauge(&[], serves)?;
-        gauge(encoder, "node_uptime", Some(&Unit::Seconds), "Time since the start of the node")?
-            .gauge(&[], node.uptime_ns as f64 / 1e9)
+        family(encoder, Gauge, "node_serving", None, help)?.add(&[], serves)?;
+        let help = "Time since the start of the node";
+        family(encoder, Gauge, "node_uptime", Some(&Unit::Seconds), help)?
+            .add(&[], node.uptime_ns as f64 / 1e9)
     }
 
     /// One family of counters with a value per link that has this group of counters.
@@ -165,9 +156,9 @@ impl Scrape {
             return Ok(());
         }
         for (name, unit, key, help) in rows {
-            let mut family = counter(encoder, name, *unit, help)?;
+            let mut family = family(encoder, Counter, name, *unit, help)?;
             for link in links() {
-                family.count(&[("link", &link.name)], of(counts(link), key))?;
+                family.add(&[("link", &link.name)], of(counts(link), key))?;
             }
         }
         Ok(())
@@ -175,26 +166,26 @@ impl Scrape {
 
     fn links(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let links = &self.0.status.links;
-        let mut up = gauge(encoder, "link_up", None, "Whether the link carries TLPs")?;
+        let mut up = family(encoder, Gauge, "link_up", None, "Whether the link carries TLPs")?;
         for link in links {
             let value = f64::from(u8::from(link.state == LinkState::Up));
-            up.gauge(&[("link", &link.name)], value)?;
+            up.add(&[("link", &link.name)], value)?;
         }
         let help = "Smoothed round trip of the TCP connection";
-        let mut times = gauge(encoder, "link_round_trip", Some(&Unit::Seconds), help)?;
+        let mut times = family(encoder, Gauge, "link_round_trip", Some(&Unit::Seconds), help)?;
         for (link, time) in links.iter().filter_map(|link| Some((link, link.round_trip_ns?))) {
-            times.gauge(&[("link", &link.name)], time as f64 / 1e9)?;
+            times.add(&[("link", &link.name)], time as f64 / 1e9)?;
         }
         let help = "Free data credits for posted TLPs";
-        let mut bytes = gauge(encoder, "link_credits", Some(&Unit::Bytes), help)?;
+        let mut bytes = family(encoder, Gauge, "link_credits", Some(&Unit::Bytes), help)?;
         let credits = || links.iter().filter_map(|link| Some((&*link.name, link.credits?)));
         for (link, credits) in credits() {
-            bytes.gauge(&[("link", link)], credits.data_bytes as f64)?;
+            bytes.add(&[("link", link)], credits.data_bytes as f64)?;
         }
         let help = "How often TLPs waited for credits";
-        let mut stalls = counter(encoder, "link_credit_stalls", None, help)?;
+        let mut stalls = family(encoder, Counter, "link_credit_stalls", None, help)?;
         for (link, credits) in credits() {
-            stalls.count(&[("link", link)], credits.stalls)?;
+            stalls.add(&[("link", link)], credits.stalls as f64)?;
         }
         self.per_link(encoder, &TRAFFIC, |link| &link.traffic)?;
         self.per_link(encoder, &PUSH, |link| &link.push)?;
@@ -214,10 +205,10 @@ impl Scrape {
         help: &str,
         errors: impl Fn(&'a LinkStatus) -> &'a Counts,
     ) -> fmt::Result {
-        let mut family = counter(encoder, name, None, help)?;
+        let mut family = family(encoder, Counter, name, None, help)?;
         for link in &self.0.status.links {
             for (error, count) in errors(link) {
-                family.count(&[("link", &link.name), ("error", error)], *count)?;
+                family.add(&[("link", &link.name), ("error", error)], *count as f64)?;
             }
         }
         Ok(())
@@ -255,20 +246,20 @@ impl Scrape {
             .encode_descriptor("drive", "Serial and model number", None, MetricType::Info)?
             .encode_info(&labels)?;
         let help = "Critical warning byte of the SMART log; 0: healthy";
-        gauge(encoder, "drive_critical_warning", None, help)?
-            .gauge(&[], drive.critical_warning.into())?;
+        family(encoder, Gauge, "drive_critical_warning", None, help)?
+            .add(&[], drive.critical_warning.into())?;
         let size: u64 = drive.namespaces.iter().map(|namespace| namespace.size_bytes).sum();
-        gauge(encoder, "drive_size", Some(&Unit::Bytes), "Size of all namespaces together")?
-            .gauge(&[], size as f64)?;
+        let help = "Size of all namespaces together";
+        family(encoder, Gauge, "drive_size", Some(&Unit::Bytes), help)?.add(&[], size as f64)?;
         for (name, unit, key, help) in DRIVE {
-            counter(encoder, name, unit, help)?.count(&[], of(&drive.counters, key))?;
+            family(encoder, Counter, name, unit, help)?.add(&[], of(&drive.counters, key))?;
         }
         for (name, key, help) in [
             ("drive_read", "units_read", "Bytes read, over the life of the drive"),
             ("drive_written", "units_written", "Bytes written, over the life of the drive"),
         ] {
-            let bytes = of(&drive.counters, key).saturating_mul(UNIT);
-            counter(encoder, name, Some(&Unit::Bytes), help)?.count(&[], bytes)?;
+            let bytes = of(&drive.counters, key) * UNIT;
+            family(encoder, Counter, name, Some(&Unit::Bytes), help)?.add(&[], bytes)?;
         }
         Ok(())
     }
@@ -277,26 +268,27 @@ impl Scrape {
         let status = &self.0.status;
         if let Some(push) = &status.push {
             for (name, unit, key, help) in SENT_PUSH {
-                counter(encoder, name, unit, help)?.count(&[], of(&push.counters, key))?;
+                family(encoder, Counter, name, unit, help)?.add(&[], of(&push.counters, key))?;
             }
             let help = "Commands that were not pushed, or only in part";
-            let mut family = counter(encoder, "unpushed_commands", None, help)?;
+            let mut family = family(encoder, Counter, "unpushed_commands", None, help)?;
             for (reason, commands) in &push.not_pushed {
-                family.count(&[("reason", reason)], *commands)?;
+                family.add(&[("reason", reason)], *commands as f64)?;
             }
         }
         if status.endpoints.is_empty() {
             return Ok(());
         }
-        let mut used = gauge(encoder, "endpoint_used", None, "Whether a VMM is connected")?;
+        let mut used = family(encoder, Gauge, "endpoint_used", None, "Whether a VMM is connected")?;
         for endpoint in &status.endpoints {
             let number = endpoint.number.to_string();
-            used.gauge(&[("endpoint", &number)], f64::from(u8::from(endpoint.used)))?;
+            used.add(&[("endpoint", &number)], f64::from(u8::from(endpoint.used)))?;
         }
         let help = "Accesses to memory that the VMM has not mapped";
-        let mut faults = counter(encoder, "endpoint_dma_faults", None, help)?;
+        let mut faults = family(encoder, Counter, "endpoint_dma_faults", None, help)?;
         for endpoint in &status.endpoints {
-            faults.count(&[("endpoint", &endpoint.number.to_string())], endpoint.dma_faults)?;
+            let number = endpoint.number.to_string();
+            faults.add(&[("endpoint", &number)], endpoint.dma_faults as f64)?;
         }
         Ok(())
     }
