@@ -16,6 +16,9 @@ const HEADER: u16 = 0x40;
 /// Most capabilities in [`SIZE`] bytes.
 const MOST: usize = 48;
 
+#[cfg(test)]
+mod tests;
+
 /// What a foreign device has in its first 256 bytes of configuration space after a reset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {

@@ -49,6 +49,12 @@ impl Error {
         Self { socket: socket.to_owned(), message: message.into(), silent: false }
     }
 
+    /// Appends a hint.
+    pub fn hint(mut self, text: &str) -> Self {
+        self.message = format!("{}; {text}", self.message);
+        self
+    }
+
     fn silent(self) -> Self {
         Self { silent: true, ..self }
     }
@@ -183,6 +189,11 @@ impl Channel {
         Ok(sent.id)
     }
 
+    /// Whether the socket is not read until DMA commands are answered or replies are sent.
+    pub fn is_held(&self) -> bool {
+        self.outbox.len() >= BATCH || self.unanswered >= MAX_DEFERRED
+    }
+
     /// Whether messages wait for room in the socket; [`service`](Self::service) tries again.
     pub fn is_blocked(&self) -> bool {
         !self.outbox.is_empty() || self.connection.blocked()
@@ -307,7 +318,7 @@ impl Channel {
         for _ in 0..BATCH {
             // If the server does not read the replies, its further commands are not answered.
             self.flush().map_err(Stop::Closed)?;
-            if self.outbox.len() >= BATCH || self.unanswered >= MAX_DEFERRED {
+            if self.is_held() {
                 break;
             }
             match self.connection.receive() {
@@ -376,8 +387,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The error of a command that the server refused with `errno`.
-    pub fn refused(&self, command: Command, errno: u32) -> Error {
+    fn refused(&self, command: Command, errno: u32) -> Error {
         let why = std::io::Error::from_raw_os_error(errno.min(4095) as i32);
         self.fail(command, format!("refused: {why}"))
     }

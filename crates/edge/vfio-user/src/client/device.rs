@@ -265,7 +265,9 @@ impl Device {
         if let Some(memory) = self.memory.clone() {
             return self.map(memory.base, memory.size, &[memory.file()]);
         }
-        (0..WINDOWS).try_for_each(|number| self.map(number * WINDOW, WINDOW, &[]))
+        let mapped = (0..WINDOWS).try_for_each(|number| self.map(number * WINDOW, WINDOW, &[]));
+        let hint = "a device that insists on shared memory cannot be served";
+        mapped.map_err(|error| error.hint(hint))
     }
 
     fn map(&mut self, address: u64, size: u64, fds: &[BorrowedFd<'_>]) -> Result<(), Error> {
@@ -365,11 +367,11 @@ impl Device {
     }
 
     /// Unmasks INTx without waiting: the server masks it at each interrupt.
-    pub fn request_unmask(&mut self) -> Result<(), Error> {
+    pub fn request_unmask(&mut self) -> Result<u16, Error> {
         let mut bytes = Vec::new();
         let (action, index) = (IrqAction::Unmask, irq_index::INTX);
         IrqSet { data: IrqData::None, action, index, start: 0, count: 1 }.encode(&mut bytes);
-        self.channel.request(Command::DeviceSetIrqs, &bytes, &[]).map(drop)
+        self.channel.request(Command::DeviceSetIrqs, &bytes, &[])
     }
 
     /// Writes `count` bytes of a region, 1 to 8, little endian. `offset` is in bytes. The reply is

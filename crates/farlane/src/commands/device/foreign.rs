@@ -50,11 +50,11 @@ pub(super) fn run(args: &Args, socket: &Path) -> Outcome {
     serving.board.serve(vec![stop.requester()?], 1);
     reload::on_hangup(args.node.file.as_ref(), &serving.board, NodeSettings::limit_of)?;
     let print = |event| match event {
-        DeviceEvent::Status(status) => serving.board.show(0, *status),
-        DeviceEvent::Report(report) => print_report(&report),
+        DeviceEvent::Status(request, status) => serving.board.show(request, 0, *status),
+        DeviceEvent::Report(report) => print_report("", &report),
         event => log_event(&event, "", Subject::default()),
     };
     let ran = node.run(stop.fd(), || service::request(&stop), print);
-    print_report(&node.report());
+    print_report("", &node.report());
     Ok(ran?)
 }

@@ -8,7 +8,7 @@
 mod accesses;
 mod signals;
 
-use super::{Attached, Report};
+use super::Attached;
 use crate::clock::Clock;
 use crate::poller::{Activity, Poller};
 use crate::status::{LinkStatus, Status, counts};
@@ -31,6 +31,8 @@ use wire::{Duration, Instant};
 const MAX_BACKLOG: usize = 1 << 20;
 /// The most register accesses without a reply. At this number the function takes no more requests.
 const MAX_ACCESSES: usize = 64;
+/// The most times that the socket is read in one turn.
+const MAX_ROUNDS: usize = 16;
 /// When to try again to write to a full socket.
 const RETRY: Duration = Duration::from_us(100);
 /// Vendor ID, device ID and class of an endpoint before its device is known.
@@ -133,7 +135,10 @@ impl ForeignDevice {
             return Ok(());
         }
         self.endpoint.set_intx(false);
-        self.device.request_unmask()
+        let id = self.device.request_unmask()?;
+        // A device that does not mask INTx may know nothing of it.
+        self.accesses.ignore(id);
+        Ok(())
     }
 
     /// The command register or the control word of MSI-X may have changed.
@@ -155,17 +160,20 @@ impl ForeignDevice {
             self.device.channel().answer_dma(&request, Err(Errno::FAULT));
         }
         self.accesses.forget();
-        self.signals.asserted = false;
-        self.signals.wanted = signals::Kind::None;
+        self.signals.reset();
         self.device.request_reset().map(drop)
     }
 
     /// Carries out DMA commands of the device. Returns whether there was any.
     fn take_dma(&mut self) -> bool {
         let mut any = false;
-        while self.endpoint.posted_backlog() < MAX_BACKLOG {
+        loop {
             let next = self.waiting.take().or_else(|| self.device.channel().next_dma());
             let Some(request) = next else { break };
+            if self.endpoint.posted_backlog() >= MAX_BACKLOG {
+                self.waiting = Some(request);
+                break;
+            }
             any = true;
             let access = request.access;
             if !self.endpoint.is_bus_master() {
@@ -187,18 +195,22 @@ impl ForeignDevice {
 
     /// Handles messages and signals of the device.
     fn talk(&mut self, poller: &Poller) -> Result<bool, Error> {
-        let mut moved = false;
-        let channel = self.device.channel();
-        poller.take_ready(&*channel);
-        moved |= channel.service()?;
-        while let Some((id, answer)) = self.device.channel().next_answer() {
-            moved = true;
-            self.accesses.answer(&mut self.device, &mut self.endpoint, id, answer)?;
-        }
-        moved |= self.take_dma();
-        // No interrupt passes a write that the device sent before.
-        if self.endpoint.posted_backlog() < MAX_BACKLOG {
-            moved |= self.signals.take(&mut self.endpoint, poller);
+        poller.take_ready(self.device.socket());
+        let mut moved = self.signals.collect(poller);
+        for _ in 0..MAX_ROUNDS {
+            let received = self.device.channel().service()?;
+            while let Some((id, answer)) = self.device.channel().next_answer() {
+                moved = true;
+                self.accesses.answer(&mut self.device, &mut self.endpoint, id, answer)?;
+            }
+            moved |= self.take_dma() | received;
+            if !received {
+                // The device sent its writes before it signalled: no interrupt passes one.
+                if self.waiting.is_none() && !self.device.channel().is_held() {
+                    self.signals.deliver(&mut self.endpoint);
+                }
+                break;
+            }
         }
         self.signals.apply(&mut self.device, poller)?;
         self.take_events();
@@ -254,10 +266,6 @@ impl Attached for ForeignDevice {
 
     fn watch(&self, poller: &Poller) -> io::Result<()> {
         poller.add(self.device.socket(), false)
-    }
-
-    fn report(&self) -> Report {
-        vec![("endpoint".into(), format!("errors: {}", self.endpoint.errors()))]
     }
 
     fn add_status(&self, _now: Instant, link: &mut LinkStatus, _node: &mut Status) {

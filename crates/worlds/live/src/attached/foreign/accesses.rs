@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use pcie::endpoint::{ConfigToken, Endpoint, ReadToken};
 use std::collections::BTreeMap;
 use vfio_user::client::{Device, Error};
-use wire::vfio_user::{Command, RegionAccess};
+use wire::vfio_user::RegionAccess;
 
 /// A region and the byte offset in it.
 pub(super) type Place = (u32, u64);
@@ -85,6 +85,11 @@ impl Accesses {
         Ok(())
     }
 
+    /// Ignores the reply with this ID.
+    pub(super) fn ignore(&mut self, id: u16) {
+        self.sent.insert(id, Sent::Write);
+    }
+
     /// Takes a reply of the device. What it refuses to read is all ones, as from a function that is
     /// not there; what it refuses to write is dropped.
     pub(super) fn answer(
@@ -102,8 +107,11 @@ impl Accesses {
                 self.complete(endpoint, number, at, &bytes);
                 Ok(())
             }
-            // A reset, or interrupts: without them the device is not usable.
-            (None, Err(errno)) => Err(device.channel().refused(Command::DeviceReset, errno)),
+            // Without them the device is not usable.
+            (None, Err(errno)) => {
+                let why = format!("refused a reset or interrupts: errno {errno}");
+                Err(device.channel().error(why))
+            }
             (None, Ok(_)) => Ok(()),
         }
     }

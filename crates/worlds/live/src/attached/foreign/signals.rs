@@ -28,26 +28,39 @@ pub(super) struct Signals {
     pub asserted: bool,
     kind: Kind,
     fds: Vec<OwnedFd>,
+    /// Signalled interrupts that the endpoint has not got.
+    pending: Vec<u16>,
 }
 
 impl Signals {
-    /// Passes interrupts on to the endpoint. Returns whether there was any.
-    pub(super) fn take(&mut self, endpoint: &mut Endpoint, poller: &Poller) -> bool {
-        let mut any = false;
-        for (vector, fd) in (0..).zip(&self.fds) {
-            if !poller.take_ready(fd) || rustix::io::read(fd, &mut [0; 8]).is_err() {
-                continue;
-            }
-            any = true;
-            match self.kind {
+    /// Forgets interrupts: the function was reset.
+    pub(super) fn reset(&mut self) {
+        self.pending.clear();
+        (self.asserted, self.wanted) = (false, Kind::None);
+    }
+
+    /// Takes what the device has signalled. Returns whether there was anything.
+    pub(super) fn collect(&mut self, poller: &Poller) -> bool {
+        let is_signalled =
+            |fd: &OwnedFd| poller.take_ready(fd) && rustix::io::read(fd, &mut [0; 8]).is_ok();
+        let signalled = (0..).zip(&self.fds).filter(|(_, fd)| is_signalled(fd));
+        let before = self.pending.len();
+        self.pending.extend(signalled.map(|(vector, _)| vector));
+        self.pending.len() > before
+    }
+
+    /// Passes interrupts on to the endpoint.
+    pub(super) fn deliver(&mut self, endpoint: &mut Endpoint) {
+        for vector in self.pending.drain(..) {
+            match self.wanted {
                 Kind::Msix => endpoint.interrupt(vector),
-                _ => {
+                Kind::Intx => {
                     self.asserted = true;
                     endpoint.set_intx(true);
                 }
+                Kind::None => {}
             }
         }
-        any
     }
 
     /// Gives the device the eventfds of what the host has enabled, and takes earlier ones back.
