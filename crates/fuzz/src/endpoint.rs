@@ -34,6 +34,7 @@ pub fn run(data: &[u8]) {
         max_payload: 128 << source.below(6),
         read_request: 128 << source.below(6),
         reads_in_flight: 1 + source.below(64),
+        foreign: None,
     });
     let mut run = Run {
         endpoint,
@@ -138,7 +139,7 @@ impl Run {
                 Event::Read { length, token, .. } => {
                     self.endpoint.complete_read(token, &vec![source.byte(); length]);
                 }
-                Event::Write { .. } => {}
+                Event::Write { .. } | Event::Foreign(_) => {}
                 Event::ReadDone { id, .. } => {
                     assert!(self.reads.remove(&id), "read {id} ended twice");
                 }

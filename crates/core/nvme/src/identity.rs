@@ -27,7 +27,7 @@ fn bar0(vectors: u16) -> u64 {
 /// The PCIe device serial number, derived from the serial number of the drive and, for all but the
 /// first controller, from the CNTLID: each controller has a link of its own. The probability that two
 /// have the same number is 2^-64.
-fn device_serial(serial: &str, controller: u16) -> u64 {
+pub fn device_serial(serial: &str, controller: u16) -> u64 {
     let hash = match controller {
         1 => fingerprint(serial.as_bytes()),
         _ => fingerprint(&[serial.as_bytes(), &controller.to_le_bytes()].concat()),
@@ -50,6 +50,7 @@ pub(crate) fn endpoint(drive: &Drive, controller: u16, settings: &Settings) -> E
         max_payload: settings.max_payload,
         read_request: settings.read_request,
         reads_in_flight: settings.reads_in_flight,
+        foreign: None,
     }
 }
 

@@ -127,6 +127,7 @@ pub mod times;
 
 pub use config::{Config, MAX_ENTRIES, MAX_QUEUES, MODEL, NamespaceConfig, Settings};
 pub use controller::{Controller, NamespaceAccess, PartMessage, PartRequest};
+pub use identity::device_serial;
 pub use pointer::follow;
 pub use prp::{MemoryRange, MemoryRanges};
 pub use subsystem::{Commit, Contents, NamespaceError, Port, Subsystem};

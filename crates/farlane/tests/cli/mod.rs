@@ -8,6 +8,7 @@ mod demo;
 mod disks;
 pub mod drive;
 mod faults;
+mod foreign;
 mod gates;
 mod generate;
 mod grammar;

@@ -351,14 +351,15 @@ impl Controller {
         while let Some(event) = self.endpoint.poll_event() {
             any = true;
             match event {
-                Event::Read { offset, length, token } => {
+                Event::Read { offset, length, token, .. } => {
                     let mut data = vec![0; length];
                     self.registers.read(offset, self.interrupts.mask, &mut data);
                     self.endpoint.complete_read(token, &data);
                 }
-                Event::Write { offset, data } => self.write_registers(shared, offset, &data),
+                Event::Write { offset, data, .. } => self.write_registers(shared, offset, &data),
                 Event::ReadDone { id, result } => self.read_done(shared, Key::from_u64(id), result),
                 Event::Reset(reset) => self.function_reset(shared, reset),
+                Event::Foreign(_) => {}
             }
         }
         any

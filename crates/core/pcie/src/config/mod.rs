@@ -48,6 +48,9 @@ pub mod command {
 #[allow(missing_docs)]
 pub mod capability {
     pub const POWER_MANAGEMENT: u8 = 0x01;
+    pub const VITAL_PRODUCT_DATA: u8 = 0x03;
+    pub const MSI: u8 = 0x05;
+    pub const VENDOR: u8 = 0x09;
     pub const MSIX: u8 = 0x11;
     pub const PCIE: u8 = 0x10;
     pub const EXT_ERROR_REPORTING: u16 = 0x0001;
@@ -159,6 +162,11 @@ impl ConfigSpace {
             let kept = self.value[at] & !mask & !(byte & self.rw1c[at]);
             self.value[at] = kept | byte & mask;
         }
+    }
+
+    /// Sets the byte offset of the next capability, a multiple of 4.
+    pub fn place_next_capability(&mut self, at: u16) {
+        self.next_capability = at;
     }
 
     /// Appends a capability of `length` bytes to the list; all bytes except the header are 0.

@@ -181,14 +181,15 @@ impl DmaTest {
         while let Some(event) = self.endpoint.poll_event() {
             any = true;
             match event {
-                Event::Read { offset, length, token } => self.read(offset, length, token),
-                Event::Write { offset, data } => {
+                Event::Read { offset, length, token, .. } => self.read(offset, length, token),
+                Event::Write { offset, data, .. } => {
                     for (at, byte) in (offset..).zip(data) {
                         self.write(at, byte);
                     }
                 }
                 Event::ReadDone { id, result } => self.read_done(id, result),
                 Event::Reset(_) => self.reset(),
+                Event::Foreign(_) => {}
             }
         }
         any

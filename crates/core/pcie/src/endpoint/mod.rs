@@ -2,6 +2,8 @@
 //! sees register accesses, completed DMA and resets, but no TLPs.
 
 mod dma;
+mod foreign;
+mod layout;
 mod msix;
 mod requests;
 mod saved;
@@ -9,16 +11,17 @@ mod saved;
 mod tests;
 
 use crate::config::contents::{self, ContentsCapability};
-use crate::config::{
-    self, ConfigSpace, ErrorReporting, PcieCapability, PcieKind, command, register,
-};
+use crate::config::{self, ConfigSpace, ErrorReporting, PcieCapability, command, register};
 use crate::errors::Errors;
 use crate::function::{Input, Output, Ready, Reset, Wait};
 use crate::ordering::OrderedQueue;
 use crate::split;
 use bytes::Bytes;
 use dma::{Engine, Limits};
+pub use foreign::{Foreign, ForeignError};
+use layout::Layout;
 use msix::Msix;
+pub use requests::ConfigToken;
 pub use saved::{ForeignState, SavedEndpoint, Unsent, is_answer};
 use std::collections::VecDeque;
 use wire::tlp::{Attributes, Class, MemoryRequest, Packet, Tlp, message_code};
@@ -54,6 +57,9 @@ pub struct EndpointConfig {
     pub read_request: usize,
     /// The maximum number of read requests that the DMA engine keeps in flight, 1 to 1024.
     pub reads_in_flight: usize,
+    /// The device of another program in whose place the function is. With it, the IDs, the class, the
+    /// BARs and MSI-X are those of this device.
+    pub foreign: Option<Foreign>,
 }
 
 impl EndpointConfig {
@@ -73,6 +79,7 @@ impl EndpointConfig {
             max_payload: 4096,
             read_request: 4096,
             reads_in_flight: 32,
+            foreign: None,
         }
     }
 }
@@ -80,8 +87,10 @@ impl EndpointConfig {
 /// An event for the device model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A read of BAR 0; answer with [`Endpoint::complete_read`].
+    /// A read of a BAR; answer with [`Endpoint::complete_read`].
     Read {
+        /// Number of the BAR, 0 to 5.
+        bar: u8,
         /// Byte offset in the BAR.
         offset: u64,
         /// Bytes to read, 1 to 4096.
@@ -89,13 +98,17 @@ pub enum Event {
         /// Identifies the read.
         token: ReadToken,
     },
-    /// A write of the enabled bytes to BAR 0.
+    /// A write of the enabled bytes to a BAR.
     Write {
+        /// Number of the BAR, 0 to 5.
+        bar: u8,
         /// Byte offset in the BAR.
         offset: u64,
         /// The bytes.
         data: Bytes,
     },
+    /// An event of a function in the place of a foreign device; other functions have none.
+    Foreign(ForeignEvent),
     /// A DMA read has ended.
     ReadDone {
         /// The ID given to [`Endpoint::dma_read`].
@@ -105,6 +118,28 @@ pub enum Event {
     },
     /// A reset. Outstanding DMA reads end without [`ReadDone`](Self::ReadDone).
     Reset(Reset),
+}
+
+/// An event of a function in the place of a foreign device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForeignEvent {
+    /// A read of a double word of configuration space that belongs in part to the device; answer with
+    /// [`Endpoint::complete_config_read`].
+    ConfigRead {
+        /// Byte offset of the double word.
+        offset: u16,
+        /// Identifies the read.
+        token: ConfigToken,
+    },
+    /// A write of a byte of configuration space that belongs to the device.
+    ConfigWrite {
+        /// Byte offset.
+        offset: u16,
+        /// The byte.
+        byte: u8,
+    },
+    /// The command register, or the enabling or the mask of MSI-X, may have changed.
+    Configured,
 }
 
 /// Identifies a register read until it is completed.
@@ -148,7 +183,7 @@ pub struct Endpoint {
     pcie: PcieCapability,
     reporting: ErrorReporting,
     contents: Option<ContentsCapability>,
-    msix_capability: u16,
+    layout: Layout,
     msix: Msix,
     id: Bdf,
     engine: Engine,
@@ -180,17 +215,14 @@ impl Endpoint {
     /// # Panics
     /// If a setting is out of the range that the field's documentation states.
     pub fn new(settings: EndpointConfig) -> Self {
-        assert!(settings.bar0_size.is_power_of_two() && settings.bar0_size >= 4096);
-        assert!(u64::from(settings.vectors) * 16 <= settings.bar0_size / 4, "MSI-X beyond BAR 0");
         assert!(settings.read_request.is_power_of_two() && settings.read_request <= 4096);
         assert!((1..=1024).contains(&settings.reads_in_flight));
         let vendor = settings.incarnation.map_or(settings.vendor, |_| contents::VENDOR);
         assert_eq!(vendor, settings.vendor, "the vendor whose capability it is");
-        let mut config = header(&settings);
-        let (table, pba) = (settings.bar0_size / 2, settings.bar0_size / 4 * 3);
-        let msix_capability =
-            config::add_msix(&mut config, settings.vectors, table as u32, pba as u32);
-        let pcie = PcieCapability::add(&mut config, PcieKind::Endpoint, settings.max_payload);
+        let layout::Parts { mut config, layout, pcie } = match &settings.foreign {
+            Some(foreign) => foreign.parts(settings.max_payload),
+            None => Layout::parts(&settings),
+        };
         pcie.set_link(&mut config, true);
         let serial = config.add_extended(config::capability::EXT_SERIAL_NUMBER, 1, 12);
         config.set(serial + 4, &settings.serial.to_le_bytes());
@@ -198,13 +230,13 @@ impl Endpoint {
         let add = |incarnation| ContentsCapability::add(&mut config, incarnation);
         let contents = settings.incarnation.map(add);
         Self {
-            msix: Msix::new(settings.vectors),
+            msix: Msix::new(layout.vectors()),
+            layout,
             settings,
             config,
             pcie,
             reporting,
             contents,
-            msix_capability,
             id: Bdf::default(),
             engine: Engine::default(),
             out: OrderedQueue::default(),
@@ -338,7 +370,22 @@ impl Endpoint {
 
     /// Whether MSI-X is enabled (else the function signals INTA).
     pub fn msix_enabled(&self) -> bool {
-        self.config.u16(self.msix_capability + 2) & 1 << 15 != 0
+        self.msix_control() & 1 << 15 != 0
+    }
+
+    /// Vendor ID and device ID.
+    pub fn ids(&self) -> [u16; 2] {
+        [register::VENDOR, register::DEVICE].map(|at| self.config.u16(at))
+    }
+
+    /// The command register.
+    pub fn command(&self) -> u16 {
+        self.config.u16(register::COMMAND)
+    }
+
+    /// Message Control of MSI-X; 0 without MSI-X.
+    fn msix_control(&self) -> u16 {
+        self.layout.msix.as_ref().map_or(0, |msix| self.config.u16(msix.capability + 2))
     }
 
     /// Sets the level of INTA, used while MSI-X is disabled. Changes send
@@ -360,7 +407,7 @@ impl Endpoint {
 
     /// Whether Bus Master Enable is set.
     pub fn is_bus_master(&self) -> bool {
-        self.config.u16(register::COMMAND) & command::BUS_MASTER != 0
+        self.command() & command::BUS_MASTER != 0
     }
 
     fn max_payload(&self) -> usize {
@@ -377,7 +424,7 @@ impl Endpoint {
     }
 
     fn msix_masked(&self) -> bool {
-        self.config.u16(self.msix_capability + 2) & 1 << 14 != 0
+        self.msix_control() & 1 << 14 != 0
     }
 
     /// Sends pending vectors that are no longer masked.
@@ -424,24 +471,4 @@ impl Endpoint {
         self.label = old.label;
         self.events.push_back(Event::Reset(reset));
     }
-}
-
-/// The header of configuration space after power-on, and power management.
-fn header(settings: &EndpointConfig) -> ConfigSpace {
-    let mut config = ConfigSpace::default();
-    config.set_u16(register::VENDOR, settings.vendor);
-    config.set_u16(register::DEVICE, settings.device);
-    config.make_rw(register::COMMAND, &[0x46, 0x05]);
-    let [base, sub, interface] = settings.class;
-    config.set(register::REVISION, &[settings.revision, interface, sub, base]);
-    // 64-bit, not prefetchable.
-    config.set_u32(register::BAR0, 0b100);
-    let mask = !(settings.bar0_size - 1);
-    config.make_rw(register::BAR0, &mask.to_le_bytes());
-    config.set_u16(register::SUBSYSTEM_VENDOR, settings.subsystem.0);
-    config.set_u16(register::SUBSYSTEM, settings.subsystem.1);
-    config.make_rw(register::INTERRUPT_LINE, &[0xff]);
-    config.set(register::INTERRUPT_PIN, &[1]);
-    config::add_power_management(&mut config);
-    config
 }

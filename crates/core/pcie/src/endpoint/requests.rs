@@ -1,14 +1,34 @@
 //! TLPs that the function receives: configuration and register accesses, and completions of DMA
 //! reads.
 
-use super::{DmaError, Endpoint, Event, ReadToken};
+use super::layout::MsixPlace;
+use super::{DmaError, Endpoint, Event, ForeignEvent, ReadToken};
 use crate::config::{command, register};
 use crate::function::Reset;
 use crate::split;
 use bytes::Bytes;
 use wire::tlp::{
-    ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp, whole_double_words,
+    Attributes, ConfigKind, ConfigRequest, MemoryRequest, Packet, Status, Tlp, whole_double_words,
 };
+
+/// Identifies a read of configuration space until it is completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigToken {
+    request: ConfigRequest,
+    attributes: Attributes,
+    /// Number of resets before the read. A read from before a reset is not answered.
+    epoch: u64,
+}
+
+/// What a BAR has at an offset.
+enum Part {
+    /// The table of MSI-X, from this offset of it on.
+    Table(u64),
+    /// The pending bits, from this offset of them on.
+    Pending(u64),
+    /// Registers of the device.
+    Registers,
+}
 
 impl Endpoint {
     pub(super) fn receive(&mut self, tlp: Tlp) {
@@ -42,19 +62,44 @@ impl Endpoint {
     fn config_read(&mut self, tlp: &Tlp, request: ConfigRequest) {
         if !self.is_target(request) {
             self.errors.unsupported_request += 1;
-            self.complete_config(tlp, request, Status::UnsupportedRequest, Bytes::new());
+            self.complete_config(tlp.attributes, request, Status::UnsupportedRequest, Bytes::new());
             return;
         }
         self.reporting.update(&mut self.config, &self.errors);
-        let value = self.config.read(request.register);
-        let data = Bytes::copy_from_slice(&value.to_le_bytes());
-        self.complete_config(tlp, request, Status::Success, data);
+        let offset = request.register & 0xffc;
+        if self.settings.foreign.as_ref().is_some_and(|foreign| foreign.owns_part_of(offset)) {
+            self.register_reads += 1;
+            let token = ConfigToken { request, attributes: tlp.attributes, epoch: self.epoch };
+            self.events.push_back(Event::Foreign(ForeignEvent::ConfigRead { offset, token }));
+            return;
+        }
+        let data = Bytes::copy_from_slice(&self.config.read(offset).to_le_bytes());
+        self.complete_config(tlp.attributes, request, Status::Success, data);
+    }
+
+    /// Answers a read of configuration space with the double word of the foreign device. Ignores a
+    /// read from before a reset.
+    pub fn complete_config_read(&mut self, token: ConfigToken, word: [u8; 4]) {
+        if token.epoch != self.epoch {
+            return;
+        }
+        self.register_reads -= 1;
+        let offset = token.request.register & 0xffc;
+        let mut bytes = self.config.read(offset).to_le_bytes();
+        let foreign = self.settings.foreign.as_ref();
+        for (at, byte) in (offset..).zip(&mut bytes) {
+            if foreign.is_some_and(|foreign| foreign.owns(at)) {
+                *byte = word[usize::from(at - offset)];
+            }
+        }
+        let data = Bytes::copy_from_slice(&bytes);
+        self.complete_config(token.attributes, token.request, Status::Success, data);
     }
 
     fn config_write(&mut self, tlp: &Tlp, request: ConfigRequest) {
         if !self.is_target(request) {
             self.errors.unsupported_request += 1;
-            self.complete_config(tlp, request, Status::UnsupportedRequest, Bytes::new());
+            self.complete_config(tlp.attributes, request, Status::UnsupportedRequest, Bytes::new());
             return;
         }
         // Section 2.2.6.2: a function captures its bus and device number
@@ -76,41 +121,72 @@ impl Endpoint {
             self.reporting.update(&mut self.config, &self.errors);
             self.config.write(request.register, request.first_be, value);
             self.config_changed(request.register);
+            self.write_foreign(request.register & 0xffc, request.first_be, word);
         }
-        self.complete_config(tlp, request, Status::Success, Bytes::new());
+        self.complete_config(tlp.attributes, request, Status::Success, Bytes::new());
+    }
+
+    /// Passes on the bytes of a double word that belong to the foreign device.
+    fn write_foreign(&mut self, offset: u16, enables: u8, word: [u8; 4]) {
+        let Some(foreign) = &self.settings.foreign else { return };
+        for (at, byte) in (offset..).zip(word) {
+            if enables >> (at - offset) & 1 != 0 && foreign.owns(at) {
+                let write = ForeignEvent::ConfigWrite { offset: at, byte };
+                self.events.push_back(Event::Foreign(write));
+            }
+        }
     }
 
     fn config_changed(&mut self, register: u16) {
-        if register == self.msix_capability || register == register::COMMAND {
+        let msix = self.layout.msix.as_ref().map(|msix| msix.capability);
+        if msix == Some(register) || register == register::COMMAND {
             self.flush_pending();
             self.update_intx();
+            if self.settings.foreign.is_some() {
+                self.events.push_back(Event::Foreign(ForeignEvent::Configured));
+            }
         }
         if !self.is_bus_master() {
             self.engine.stop(DmaError::BusMasterDisabled);
         }
     }
 
-    fn complete_config(&mut self, tlp: &Tlp, request: ConfigRequest, status: Status, data: Bytes) {
+    fn complete_config(
+        &mut self,
+        attributes: Attributes,
+        request: ConfigRequest,
+        status: Status,
+        data: Bytes,
+    ) {
         let completion = Tlp::completion(request.completion(request.target, status));
-        self.out.push(Tlp { attributes: tlp.attributes, data, ..completion });
+        self.out.push(Tlp { attributes, data, ..completion });
     }
 
-    /// The offset in BAR 0, if memory space is enabled and the whole request lies inside.
-    fn decode(&self, request: &MemoryRequest) -> Option<u64> {
+    /// The BAR and the offset in it, if memory space is enabled and the whole request lies inside.
+    fn decode(&self, request: &MemoryRequest) -> Option<(u8, u64)> {
         if self.config.u16(register::COMMAND) & command::MEMORY_SPACE == 0 {
             return None;
         }
-        let low = u64::from(self.config.u32(register::BAR0) & !0xf);
-        let bar = low | u64::from(self.config.u32(register::BAR0 + 4)) << 32;
-        let offset = request.address.checked_sub(bar)?;
-        let end = offset.checked_add(request.length() as u64)?;
-        (bar != 0 && end <= self.settings.bar0_size).then_some(offset)
+        self.layout.find(&self.config, request.address, request.length() as u64)
+    }
+
+    fn part(&self, bar: u8, offset: u64) -> Part {
+        let Some(MsixPlace { table, pending, .. }) = &self.layout.msix else {
+            return Part::Registers;
+        };
+        if table.0 == bar && table.1.contains(&offset) {
+            Part::Table(offset - table.1.start)
+        } else if pending.0 == bar && pending.1.contains(&offset) {
+            Part::Pending(offset - pending.1.start)
+        } else {
+            Part::Registers
+        }
     }
 
     fn register_read(&mut self, tlp: &Tlp, request: MemoryRequest) {
         let token =
             ReadToken { request, tc: tlp.tc, attributes: tlp.attributes, epoch: self.epoch };
-        let Some(offset) = self.decode(&request) else {
+        let Some((bar, offset)) = self.decode(&request) else {
             self.errors.unsupported_request += 1;
             let (status, left) = (Status::UnsupportedRequest, request.byte_count());
             self.push_completion(&token, status, left, Bytes::new());
@@ -118,23 +194,23 @@ impl Endpoint {
         };
         let offset = offset + request.leading() as u64;
         let length = request.byte_count();
-        let (table, pba) = (self.settings.bar0_size / 2, self.settings.bar0_size / 4 * 3);
         self.register_reads += 1;
-        if request.first_be == 0 || offset >= table {
-            let mut data = vec![0; length];
-            if offset >= pba {
-                self.msix.read_pending(offset - pba, &mut data);
-            } else if offset >= table {
-                self.msix.read_table(offset - table, &mut data);
-            }
-            self.complete_read(token, &data);
-        } else {
-            self.events.push_back(Event::Read { offset, length, token });
+        let part = self.part(bar, offset);
+        if request.first_be != 0 && matches!(part, Part::Registers) {
+            self.events.push_back(Event::Read { bar, offset, length, token });
+            return;
         }
+        let mut data = vec![0; length];
+        match part {
+            Part::Table(at) => self.msix.read_table(at, &mut data),
+            Part::Pending(at) => self.msix.read_pending(at, &mut data),
+            Part::Registers => {}
+        }
+        self.complete_read(token, &data);
     }
 
     fn register_write(&mut self, tlp: &Tlp, request: MemoryRequest) {
-        let Some(offset) = self.decode(&request) else {
+        let Some((bar, offset)) = self.decode(&request) else {
             self.errors.unsupported_request += 1;
             return;
         };
@@ -143,17 +219,18 @@ impl Endpoint {
             return;
         }
         for (start, data) in split::enabled_runs(&request, &tlp.data) {
-            self.write_run(offset + start as u64, data);
+            self.write_run(bar, offset + start as u64, data);
         }
     }
 
-    fn write_run(&mut self, offset: u64, data: Bytes) {
-        let (table, pba) = (self.settings.bar0_size / 2, self.settings.bar0_size / 4 * 3);
-        if offset < table {
-            self.events.push_back(Event::Write { offset, data });
-        } else if offset < pba {
-            self.msix.write_table(offset - table, &data);
-            self.flush_pending();
+    fn write_run(&mut self, bar: u8, offset: u64, data: Bytes) {
+        match self.part(bar, offset) {
+            Part::Registers => self.events.push_back(Event::Write { bar, offset, data }),
+            Part::Table(at) => {
+                self.msix.write_table(at, &data);
+                self.flush_pending();
+            }
+            Part::Pending(_) => {}
         }
     }
 

@@ -89,7 +89,7 @@ fn bars_are_sized_and_decoded() {
     assert_eq!(endpoint.config.read(0x14), 0xffff_ffff);
     let mut endpoint = enabled();
     read(&mut endpoint, BAR + 0x13, 6);
-    let Some(Event::Read { offset: 0x13, length: 6, token }) = endpoint.poll_event() else {
+    let Some(Event::Read { bar: 0, offset: 0x13, length: 6, token }) = endpoint.poll_event() else {
         panic!("no read event");
     };
     endpoint.complete_read(token, &[1, 2, 3, 4, 5, 6]);
@@ -125,7 +125,11 @@ fn writes_come_as_runs_of_enabled_bytes() {
     };
     let data = Bytes::from_static(&[0, 1, 2, 3, 4, 5, 6, 7]);
     endpoint.handle(Instant::ZERO, Input::Tlp(Tlp::memory_write(request, data)));
-    let run = |offset, data: &'static [u8]| Event::Write { offset, data: Bytes::from_static(data) };
+    let run = |offset, data: &'static [u8]| Event::Write {
+        bar: 0,
+        offset,
+        data: Bytes::from_static(data),
+    };
     assert_eq!(endpoint.poll_event(), Some(run(0x101, &[1])));
     assert_eq!(endpoint.poll_event(), Some(run(0x103, &[3, 4])));
     assert_eq!(endpoint.poll_event(), None);
@@ -220,7 +224,7 @@ fn writes_obey_mps_and_keep_their_order_with_interrupts() {
     for (at, value) in [(0, 0xfee0_0000u32), (8, 0x21), (12, 0)] {
         write(&mut endpoint, table + at, value);
     }
-    let control = endpoint.msix_capability;
+    let control = endpoint.layout.msix.as_ref().unwrap().capability;
     endpoint.handle(Instant::ZERO, config_write(control, 1 << 31));
     drain(&mut endpoint);
     endpoint.dma_write(0x1001, Bytes::from(vec![5; 300]));

@@ -49,6 +49,12 @@ impl Error {
         Self { socket: socket.to_owned(), message: message.into(), silent: false }
     }
 
+    /// Appends a hint.
+    pub fn hint(mut self, text: &str) -> Self {
+        self.message = format!("{}; {text}", self.message);
+        self
+    }
+
     fn silent(self) -> Self {
         Self { silent: true, ..self }
     }
@@ -60,6 +66,20 @@ impl Error {
         }
         self
     }
+}
+
+/// The maximum number of DMA commands of the server that wait for the caller. At this number the
+/// socket is not read.
+const MAX_DEFERRED: usize = 64;
+
+/// A DMA command of the server that the caller carries out.
+#[derive(Debug)]
+pub struct DmaRequest {
+    header: Header,
+    /// The range of host memory.
+    pub access: DmaAccess,
+    /// The bytes to write; `None` for a read.
+    pub data: Option<Bytes>,
 }
 
 /// The payload and the descriptors of a reply.
@@ -81,12 +101,21 @@ pub struct Channel {
     next_id: u16,
     /// Writes whose reply has not arrived, in order of sending.
     posted: VecDeque<Sent>,
+    /// Commands of [`request`](Self::request) whose reply has not arrived, in order of sending.
+    requested: VecDeque<Sent>,
+    /// Replies to these commands, or the errno.
+    answers: VecDeque<(u16, Result<Bytes, u32>)>,
+    /// DMA commands that the caller has not taken.
+    deferred: VecDeque<DmaRequest>,
+    /// DMA commands that the caller has not answered.
+    unanswered: usize,
     /// The command that [`exchange`](Self::exchange) waits for; `reply` is the reply or the errno.
     asked: Option<Sent>,
     reply: Option<Result<Reply, u32>>,
     /// Replies to commands of the server that the socket has not yet accepted.
     outbox: VecDeque<Outgoing>,
-    memory: Rc<HostMemory>,
+    /// Memory for DMA commands; `None`: the caller carries them out.
+    memory: Option<Rc<HostMemory>>,
     /// Closes descriptors from the server in another thread, because closing can block.
     _worker: Worker,
 }
@@ -94,7 +123,7 @@ pub struct Channel {
 impl Channel {
     /// Connects to the server at `path`. Does not block: if the server's queue of waiting clients
     /// is full, connecting fails.
-    pub fn connect(path: &Path, now: Now, memory: Rc<HostMemory>) -> Result<Self, Error> {
+    pub fn connect(path: &Path, now: Now, memory: Option<Rc<HostMemory>>) -> Result<Self, Error> {
         let connected = SocketAddrUnix::new(path).and_then(|address| {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket =
@@ -114,6 +143,10 @@ impl Channel {
             connection: Connection::new(socket, worker.disposal()),
             next_id: 0,
             posted: VecDeque::new(),
+            requested: VecDeque::new(),
+            answers: VecDeque::new(),
+            deferred: VecDeque::new(),
+            unanswered: 0,
             asked: None,
             reply: None,
             outbox: VecDeque::new(),
@@ -132,10 +165,61 @@ impl Channel {
         self.error(format!("{}: {why}", name(command)))
     }
 
-    /// The time at which the oldest write without a reply times out; `None` if all writes have
-    /// replies.
+    /// The time at which the oldest command without a reply times out; `None` if all have replies.
     pub fn reply_until(&self) -> Option<Instant> {
-        self.posted.front().map(|sent| sent.until)
+        self.oldest().map(|sent| sent.until)
+    }
+
+    /// The oldest command without a reply that nobody waits for.
+    fn oldest(&self) -> Option<Sent> {
+        let both = [self.posted.front(), self.requested.front()];
+        both.into_iter().flatten().min_by_key(|sent| sent.until).copied()
+    }
+
+    /// Sends a command without waiting; returns its ID. [`next_answer`](Self::next_answer) returns the
+    /// reply.
+    pub fn request(
+        &mut self,
+        command: Command,
+        payload: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<u16, Error> {
+        let sent = self.send(command, payload, fds)?;
+        self.requested.push_back(sent);
+        Ok(sent.id)
+    }
+
+    /// Whether the socket is not read until DMA commands are answered or replies are sent.
+    pub fn is_held(&self) -> bool {
+        self.outbox.len() >= BATCH || self.unanswered >= MAX_DEFERRED
+    }
+
+    /// Whether messages wait for room in the socket; [`service`](Self::service) tries again.
+    pub fn is_blocked(&self) -> bool {
+        !self.outbox.is_empty() || self.connection.blocked()
+    }
+
+    /// The next reply to a command of [`request`](Self::request): its ID, and the payload or the
+    /// errno.
+    pub fn next_answer(&mut self) -> Option<(u16, Result<Bytes, u32>)> {
+        self.answers.pop_front()
+    }
+
+    /// The next DMA command for the caller. Answer each.
+    pub fn next_dma(&mut self) -> Option<DmaRequest> {
+        self.deferred.pop_front()
+    }
+
+    /// Answers a DMA command; `result` has the bytes read, or none for a write.
+    pub fn answer_dma(&mut self, request: &DmaRequest, result: Result<&[u8], Errno>) {
+        self.unanswered -= 1;
+        let payload = result.map(|data| {
+            let mut reply = Vec::with_capacity(DmaAccess::LENGTH + data.len());
+            request.access.encode(&mut reply);
+            reply.extend_from_slice(data);
+            reply
+        });
+        self.answer(request.header, payload);
     }
 
     /// Sends a command and waits for the reply, at most [`REPLY_LIMIT`].
@@ -189,15 +273,14 @@ impl Channel {
 
     /// Handles received messages without waiting. Returns whether there was a message.
     pub fn service(&mut self) -> Result<bool, Error> {
-        let late = self.posted.front().filter(|sent| (self.now)() > sent.until);
-        if let Some(late) = late {
+        let oldest = self.oldest();
+        if let Some(late) = oldest.filter(|sent| (self.now)() > sent.until) {
             return Err(self.late(late.command));
         }
-        let command = self.posted.front().map_or(Command::RegionWrite, |sent| sent.command);
-        self.step().map_err(|why| match why {
-            Stop::Closed(closed) if self.posted.is_empty() => self.error(closed),
-            Stop::Closed(closed) => self.fail(command, closed),
-            Stop::Lie(error) => error,
+        self.step().map_err(|why| match (why, oldest) {
+            (Stop::Closed(closed), None) => self.error(closed),
+            (Stop::Closed(closed), Some(sent)) => self.fail(sent.command, closed),
+            (Stop::Lie(error), _) => error,
         })
     }
 
@@ -216,7 +299,7 @@ impl Channel {
                 return Err(self.late(sent.command));
             }
             let mut events = PollFlags::IN;
-            events.set(PollFlags::OUT, !self.outbox.is_empty() || self.connection.blocked());
+            events.set(PollFlags::OUT, self.is_blocked());
             let within = Timespec { tv_sec: 0, tv_nsec: left.min(LOOK).as_ns() as i64 };
             let mut fds = [PollFd::new(&self.connection.socket, events)];
             // After an error of poll(2) the loop tries again.
@@ -235,7 +318,7 @@ impl Channel {
         for _ in 0..BATCH {
             // If the server does not read the replies, its further commands are not answered.
             self.flush().map_err(Stop::Closed)?;
-            if self.outbox.len() >= BATCH {
+            if self.is_held() {
                 break;
             }
             match self.connection.receive() {
@@ -270,11 +353,14 @@ impl Channel {
             return Ok(());
         }
         let asked = self.asked.filter(|sent| sent.id == id && self.reply.is_none());
-        let posted = self.posted.iter().position(|sent| sent.id == id);
-        let sent = match (asked, posted) {
-            (Some(sent), _) => sent,
-            (None, Some(at)) => self.posted.remove(at).expect("found there"),
-            (None, None) => {
+        let place = |sent: &VecDeque<Sent>| sent.iter().position(|sent| sent.id == id);
+        let requested = asked.is_none().then(|| place(&self.requested)).flatten();
+        let posted = place(&self.posted);
+        let sent = match (asked, requested, posted) {
+            (Some(sent), ..) => sent,
+            (_, Some(at), _) => self.requested.remove(at).expect("found there"),
+            (_, _, Some(at)) => self.posted.remove(at).expect("found there"),
+            (None, None, None) => {
                 let reason = format!("a reply to message {id:#x}, which was not sent");
                 return Err(self.error(reason));
             }
@@ -290,10 +376,13 @@ impl Channel {
             Some(errno) => Err(errno),
             None => Ok((message.payload, message.fds)),
         };
-        match (asked, answer) {
-            (Some(_), answer) => self.reply = Some(answer),
-            (None, Err(errno)) => return Err(self.refused(sent.command, errno)),
-            (None, Ok(_)) => {}
+        match (asked, requested, answer) {
+            (Some(_), _, answer) => self.reply = Some(answer),
+            (_, Some(_), answer) => {
+                self.answers.push_back((id, answer.map(|(payload, _)| payload)))
+            }
+            (_, _, Err(errno)) => return Err(self.refused(sent.command, errno)),
+            (_, _, Ok(_)) => {}
         }
         Ok(())
     }
@@ -306,12 +395,37 @@ impl Channel {
     /// Answers a command of the server.
     fn serve(&mut self, message: &Incoming) {
         let header = message.header;
-        let answer = match (Command::from_number(header.command), message.refusal) {
+        let payload = &message.payload;
+        let access = match (Command::from_number(header.command), message.refusal) {
             (_, Some(errno)) => Err(errno),
-            (Some(Command::DmaRead), _) => self.dma_read(&message.payload),
-            (Some(Command::DmaWrite), _) => self.dma_write(&message.payload),
+            (Some(Command::DmaRead), _) => read_access(payload).map(|access| (access, None)),
+            (Some(Command::DmaWrite), _) => write_access(payload),
             _ => Err(Errno::NOTSUP),
         };
+        let answer = access.and_then(|(access, data)| {
+            let Some(memory) = &self.memory else {
+                self.deferred.push_back(DmaRequest { header, access, data });
+                self.unanswered += 1;
+                return Ok(None);
+            };
+            let mut reply = Vec::new();
+            access.encode(&mut reply);
+            match data {
+                Some(data) => memory.dma_write(access.address, &data).ok_or(Errno::FAULT)?,
+                None => {
+                    let read = memory.dma_read(access.address, access.count as usize);
+                    reply.extend_from_slice(&read.ok_or(Errno::FAULT)?);
+                }
+            }
+            Ok(Some(reply))
+        });
+        if let Some(answer) = answer.transpose() {
+            self.answer(header, answer);
+        }
+    }
+
+    /// Sends the reply to a command of the server, unless it wants none.
+    fn answer(&mut self, header: Header, answer: Result<Vec<u8>, Errno>) {
         let bytes = match answer {
             Ok(payload) => [header.reply(payload.len()).encode().to_vec(), payload].concat(),
             Err(errno) => {
@@ -322,28 +436,6 @@ impl Channel {
         if !header.no_reply {
             self.outbox.push_back(Outgoing::new(bytes));
         }
-    }
-
-    fn dma_read(&self, payload: &[u8]) -> Result<Vec<u8>, Errno> {
-        let access = DmaAccess::decode(payload).map_err(|_| Errno::INVAL)?;
-        let length = usize::try_from(access.count).ok().filter(|count| *count <= MAX_DATA_XFER);
-        let data = self.memory.dma_read(access.address, length.ok_or(Errno::INVAL)?);
-        let mut reply = Vec::new();
-        access.encode(&mut reply);
-        reply.extend_from_slice(&data.ok_or(Errno::FAULT)?);
-        Ok(reply)
-    }
-
-    fn dma_write(&self, payload: &[u8]) -> Result<Vec<u8>, Errno> {
-        let access = DmaAccess::decode(payload).map_err(|_| Errno::INVAL)?;
-        let data = payload.get(DmaAccess::LENGTH..).ok_or(Errno::INVAL)?;
-        if data.len() as u64 != access.count {
-            return Err(Errno::INVAL);
-        }
-        self.memory.dma_write(access.address, data).ok_or(Errno::FAULT)?;
-        let mut reply = Vec::new();
-        access.encode(&mut reply);
-        Ok(reply)
     }
 }
 
@@ -381,4 +473,17 @@ fn name(command: Command) -> String {
         name.push(letter.to_ascii_uppercase());
     }
     name
+}
+
+/// The range of a DMA read.
+fn read_access(payload: &[u8]) -> Result<DmaAccess, Errno> {
+    let access = DmaAccess::decode(payload).map_err(|_| Errno::INVAL)?;
+    if access.count > MAX_DATA_XFER as u64 { Err(Errno::INVAL) } else { Ok(access) }
+}
+
+/// The range and the bytes of a DMA write.
+fn write_access(payload: &Bytes) -> Result<(DmaAccess, Option<Bytes>), Errno> {
+    let access = DmaAccess::decode(payload).map_err(|_| Errno::INVAL)?;
+    let data = payload.slice(DmaAccess::LENGTH..);
+    if data.len() as u64 != access.count { Err(Errno::INVAL) } else { Ok((access, Some(data))) }
 }

@@ -5,6 +5,7 @@ use super::memory::HostMemory;
 use super::{Doorbells, Now};
 use crate::mapping::Mapping;
 use crate::{MAX_DATA_XFER, MAX_MSG_FDS, doorbell};
+use bytes::Bytes;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::rc::Rc;
@@ -47,8 +48,16 @@ pub struct Device {
     pub vectors: u32,
     /// The maximum number of descriptors per message that the server accepts.
     most_fds: usize,
-    memory: Rc<HostMemory>,
+    /// Whether INTx can have an eventfd.
+    pub intx: bool,
+    /// Memory that the device maps; `None`: it reaches host memory by message only.
+    memory: Option<Rc<HostMemory>>,
 }
+
+/// A range of host memory without a descriptor. libvfio-user takes at most 8 TiB in one range, and 16
+/// ranges.
+const WINDOW: u64 = 8 << 40;
+const WINDOWS: u64 = 16;
 
 impl Device {
     /// Connects to the server at `path`, queries and resets the device, and lets the device access
@@ -60,6 +69,21 @@ impl Device {
         memory: Rc<HostMemory>,
         doorbells: Doorbells,
     ) -> Result<Self, Error> {
+        Self::start(path, now, Some(memory), doorbells)
+    }
+
+    /// As [`connect`](Self::connect), but the device maps nothing: it sends DMA commands for any
+    /// address below 2^47, which [`Channel::next_dma`] returns, and doorbells are rung by message.
+    pub fn connect_without_memory(path: &Path, now: Now) -> Result<Self, Error> {
+        Self::start(path, now, None, Doorbells::Message)
+    }
+
+    fn start(
+        path: &Path,
+        now: Now,
+        memory: Option<Rc<HostMemory>>,
+        doorbells: Doorbells,
+    ) -> Result<Self, Error> {
         let mut device = Self {
             channel: Channel::connect(path, now, memory.clone())?,
             resets: false,
@@ -67,6 +91,7 @@ impl Device {
             pages: Vec::new(),
             vectors: 0,
             most_fds: 1,
+            intx: false,
             memory,
         };
         device.greet()?;
@@ -79,6 +104,11 @@ impl Device {
     /// The connection to the server.
     pub fn channel(&mut self) -> &mut Channel {
         &mut self.channel
+    }
+
+    /// The socket, to wait for messages.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
     }
 
     /// Size in bytes of each BAR; 0 for an absent BAR.
@@ -143,8 +173,9 @@ impl Device {
         for index in 0..=region_index::CONFIG {
             self.look_at_region(index, doorbells)?;
         }
+        self.intx = info.num_irqs > irq_index::INTX && self.signals(irq_index::INTX)? > 0;
         if info.num_irqs > irq_index::MSIX {
-            self.look_at_msix()?;
+            self.vectors = self.signals(irq_index::MSIX)?;
         }
         Ok(())
     }
@@ -209,8 +240,9 @@ impl Device {
         Ok(())
     }
 
-    fn look_at_msix(&mut self) -> Result<(), Error> {
-        let (command, index) = (Command::DeviceGetIrqInfo, irq_index::MSIX);
+    /// Number of interrupts of a type that can have an eventfd.
+    fn signals(&mut self, index: u32) -> Result<u32, Error> {
+        let command = Command::DeviceGetIrqInfo;
         let request = IrqInfo { argsz: IrqInfo::LENGTH as u32, flags: 0, index, count: 0 };
         let payload = self.ask(command, |out| request.encode(out))?;
         let info = IrqInfo::decode(&payload).map_err(|why| self.channel.fail(command, why))?;
@@ -218,8 +250,7 @@ impl Device {
             let reason = format!("{} interrupts of type {}", info.count, info.index);
             return Err(self.channel.fail(command, reason));
         }
-        self.vectors = if info.flags & IRQ_INFO_EVENTFD != 0 { info.count } else { 0 };
-        Ok(())
+        Ok(if info.flags & IRQ_INFO_EVENTFD != 0 { info.count } else { 0 })
     }
 
     /// Resets the device, if the server supports it.
@@ -231,17 +262,25 @@ impl Device {
     }
 
     fn map_memory(&mut self) -> Result<(), Error> {
-        let HostMemory { base: address, size, .. } = *self.memory;
+        if let Some(memory) = self.memory.clone() {
+            return self.map(memory.base, memory.size, &[memory.file()]);
+        }
+        let mapped = (0..WINDOWS).try_for_each(|number| self.map(number * WINDOW, WINDOW, &[]));
+        let hint = "a device that insists on shared memory cannot be served";
+        mapped.map_err(|error| error.hint(hint))
+    }
+
+    fn map(&mut self, address: u64, size: u64, fds: &[BorrowedFd<'_>]) -> Result<(), Error> {
         let flags = DMA_FLAG_READ | DMA_FLAG_WRITE;
         let mut bytes = Vec::new();
         DmaMap { flags, offset: 0, address, size }.encode(&mut bytes);
-        let memory = self.memory.clone();
-        self.channel.exchange(Command::DmaMap, &bytes, &[memory.file()]).map(drop)
+        self.channel.exchange(Command::DmaMap, &bytes, fds).map(drop)
     }
 
     /// Ends the device's access to host memory.
     pub fn unmap_memory(&mut self) -> Result<(), Error> {
-        let HostMemory { base: address, size, .. } = *self.memory;
+        let Some(memory) = &self.memory else { return Ok(()) };
+        let HostMemory { base: address, size, .. } = **memory;
         let unmap = DmaUnmap { argsz: DmaUnmap::LENGTH as u32, flags: 0, address, size };
         self.ask(Command::DmaUnmap, |out| unmap.encode(out)).map(drop)
     }
@@ -271,16 +310,68 @@ impl Device {
         let command = Command::RegionRead;
         let request = RegionAccess { offset, region, count: count.into() };
         let payload = self.ask(command, |out| request.encode(out))?;
-        let head = RegionAccess::decode(&payload);
-        let data = payload.get(RegionAccess::LENGTH..).unwrap_or_default();
-        if head != Ok(request) || data.len() != usize::from(count) {
+        let data = self.data(request, &payload)?;
+        let mut value = [0; 8];
+        value[..data.len()].copy_from_slice(&data);
+        Ok(u64::from_le_bytes(value))
+    }
+
+    /// The bytes in the reply to a read.
+    pub fn data(&self, request: RegionAccess, reply: &Bytes) -> Result<Bytes, Error> {
+        let data = reply.len().checked_sub(RegionAccess::LENGTH);
+        if RegionAccess::decode(reply) != Ok(request) || data != Some(request.count as usize) {
+            let RegionAccess { offset, region, count } = request;
             let reason =
                 format!("the reply does not match {count} bytes at {offset:#x} of region {region}");
-            return Err(self.channel.fail(command, reason));
+            return Err(self.channel.fail(Command::RegionRead, reason));
         }
-        let mut value = [0; 8];
-        value[..data.len()].copy_from_slice(data);
-        Ok(u64::from_le_bytes(value))
+        Ok(reply.slice(RegionAccess::LENGTH..))
+    }
+
+    /// Sends a read without waiting; [`Channel::next_answer`] returns the reply with this ID.
+    pub fn request_read(&mut self, access: RegionAccess) -> Result<u16, Error> {
+        let mut bytes = Vec::new();
+        access.encode(&mut bytes);
+        self.channel.request(Command::RegionRead, &bytes, &[])
+    }
+
+    /// Sends a write without waiting; [`Channel::next_answer`] returns the reply with this ID.
+    pub fn request_write(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<u16, Error> {
+        let mut bytes = Vec::new();
+        RegionAccess { offset, region, count: data.len() as u32 }.encode(&mut bytes);
+        bytes.extend_from_slice(data);
+        self.channel.request(Command::RegionWrite, &bytes, &[])
+    }
+
+    /// Sends a reset without waiting; `None` if the server supports none.
+    pub fn request_reset(&mut self) -> Result<Option<u16>, Error> {
+        let request = |channel: &mut Channel| channel.request(Command::DeviceReset, &[], &[]);
+        self.resets.then(|| request(&mut self.channel)).transpose()
+    }
+
+    /// Assigns eventfds to the interrupts of a type without waiting, or removes them if there are
+    /// none.
+    pub fn request_signals(&mut self, index: u32, fds: &[BorrowedFd<'_>]) -> Result<(), Error> {
+        let mut send = |data, start, some: &[BorrowedFd<'_>]| {
+            let (action, count) = (IrqAction::Trigger, some.len() as u32);
+            let mut bytes = Vec::new();
+            IrqSet { data, action, index, start, count }.encode(&mut bytes);
+            self.channel.request(Command::DeviceSetIrqs, &bytes, some).map(drop)
+        };
+        if fds.is_empty() {
+            return send(IrqData::None, 0, fds);
+        }
+        let parts = fds.chunks(self.most_fds).enumerate();
+        let mut parts = parts.map(|(part, some)| ((part * self.most_fds) as u32, some));
+        parts.try_for_each(|(start, some)| send(IrqData::Eventfd, start, some))
+    }
+
+    /// Unmasks INTx without waiting: the server masks it at each interrupt.
+    pub fn request_unmask(&mut self) -> Result<u16, Error> {
+        let mut bytes = Vec::new();
+        let (action, index) = (IrqAction::Unmask, irq_index::INTX);
+        IrqSet { data: IrqData::None, action, index, start: 0, count: 1 }.encode(&mut bytes);
+        self.channel.request(Command::DeviceSetIrqs, &bytes, &[])
     }
 
     /// Writes `count` bytes of a region, 1 to 8, little endian. `offset` is in bytes. The reply is

@@ -14,7 +14,7 @@ mod device;
 mod function;
 mod memory;
 
-pub use channel::{Channel, Error, REPLY_LIMIT};
+pub use channel::{Channel, DmaRequest, Error, REPLY_LIMIT};
 pub use device::Device;
 pub use function::{FUNCTION, Function};
 pub use memory::HostMemory;

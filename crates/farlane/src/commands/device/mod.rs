@@ -1,5 +1,6 @@
 //! `farlane device`: serves a drive.
 
+mod foreign;
 mod parts;
 
 use super::drive::show::shown;
@@ -66,6 +67,10 @@ pub struct Args {
     /// Folder of a drive that `farlane drive create` made
     #[arg(long, value_name = "DIR", group = "storage", conflicts_with_all = ["namespaces", "serial"])]
     drive: Option<PathBuf>,
+    /// Serve the PCI device of another program instead of a drive: its vfio-user socket. The device
+    /// reaches host memory by message only
+    #[arg(long, value_name = "SOCKET", group = "storage", conflicts_with_all = ["namespaces", "drive", "serial", "queues", "queues_per_link", "doorbell_buffer", "use_existing_data", "access", "faults", "trace"])]
+    vfio_user_endpoint: Option<PathBuf>,
     /// Keep the data of block devices and serve them for reading and writing. For one namespace
     /// only, write use-existing-data in its NAMESPACE
     #[arg(long, conflicts_with = "drive")]
@@ -160,6 +165,9 @@ pub fn checks(args: &Args) -> Vec<Outcome> {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     args.log.start();
+    if let Some(socket) = &args.vfio_user_endpoint {
+        return foreign::run(args, socket);
+    }
     let addresses = addresses(args)?;
     let several = addresses.len() > 1;
     let connections = parts::connections(args);

@@ -3,12 +3,14 @@
 mod controller;
 mod drive;
 mod folder;
+mod foreign;
 mod made;
 mod parts;
 mod switch;
 
 pub use controller::NvmeDrive;
 pub use folder::OpenDrive;
+pub use foreign::ForeignDevice;
 pub use made::{QUEUES, drive_settings};
 pub use parts::DrivePart;
 pub use switch::Switch;

@@ -39,6 +39,7 @@ impl Disk {
             max_payload: 256,
             read_request: 256,
             reads_in_flight: 1,
+            foreign: None,
         });
         Self { endpoint, serial, incarnation, blocks }
     }
@@ -57,7 +58,7 @@ impl Disk {
     fn take_events(&mut self) {
         while let Some(event) = self.endpoint.poll_event() {
             match event {
-                Event::Read { offset, length, token } => {
+                Event::Read { offset, length, token, .. } => {
                     let data: Vec<u8> = (offset..offset + length as u64)
                         .map(|at| {
                             self.place(at)
@@ -66,13 +67,13 @@ impl Disk {
                         .collect();
                     self.endpoint.complete_read(token, &data);
                 }
-                Event::Write { offset: DOORBELL, data } => {
+                Event::Write { offset: DOORBELL, data, .. } => {
                     let block = usize::from(data[0]) % COUNT;
                     let bytes = self.blocks[block].to_le_bytes().to_vec();
                     self.endpoint.dma_write(8 * block as u64, Bytes::from(bytes));
                     self.endpoint.interrupt(0);
                 }
-                Event::Write { offset, data } => {
+                Event::Write { offset, data, .. } => {
                     for (at, value) in (offset..).zip(data) {
                         if let Some((block, byte)) = self.place(at) {
                             let mut bytes = self.blocks[block].to_le_bytes();
@@ -81,7 +82,7 @@ impl Disk {
                         }
                     }
                 }
-                Event::ReadDone { .. } | Event::Reset(_) => {}
+                Event::ReadDone { .. } | Event::Reset(_) | Event::Foreign(_) => {}
             }
         }
     }

@@ -1,0 +1,60 @@
+//! `farlane device --vfio-user-endpoint`: serves the device of another program.
+
+use super::{Args, addresses, log_event};
+use crate::key_args::follow;
+use crate::log::Subject;
+use crate::node::{listeners, print_report};
+use crate::output::wrong_usage;
+use crate::sandbox_args::needs_of;
+use crate::signals::stop_on_signals;
+use crate::{reload, service};
+use live::attached::ForeignDevice;
+use live::device::DeviceEvent;
+use live::net::ReservedAddress;
+use live::{Clock, DeviceNode, NodeSettings};
+use report::{Failure, Outcome};
+use std::path::Path;
+use tracing::info;
+use wire::frame::Role;
+
+/// Serves the device at `socket`.
+pub(super) fn run(args: &Args, socket: &Path) -> Outcome {
+    let addresses = addresses(args)?;
+    let [own] = &addresses[..] else {
+        return wrong_usage("--vfio-user-endpoint: expected one --listen");
+    };
+    let options = args.node.settings_for(own)?;
+    let stop = stop_on_signals()?;
+    let reserve = |address| ReservedAddress::new(address, options.links()?);
+    let reserved = own.iter().map(reserve).collect::<Result<_, _>>()?;
+    let clock = Clock::start();
+    // The sandbox allows no further connections.
+    let device = ForeignDevice::connect(clock, socket, options.max_payload.into());
+    let device = device.map_err(|error| Failure(error.to_string()))?;
+    let mut needs = needs_of(&args.node, &options, &args.trace, own);
+    let observed = args.observe.bind("device", &options, &mut needs)?;
+    // Before anything starts threads.
+    let restrictions = args.sandbox.enter(&needs)?;
+    let serving = observed.start("device", &options)?;
+    let _watch = follow(options.credentials.as_ref(), &stop);
+    let (listener, further) = listeners(reserved)?;
+    info!("device of {}: {}", socket.display(), device.description());
+    let node =
+        DeviceNode::new(clock, options.poller()?, listener, options.tunnel(Role::Device), device)?;
+    let mut node = (further.into_iter().try_fold(node, DeviceNode::listening_with)?)
+        .with(|node| node.in_group(args.group).with_rate_limit(options.limit()));
+    info!("sandbox: {restrictions}");
+    let listening = format!("listening on {}", node.addresses()?);
+    info!("{listening}");
+    service::ready(&listening);
+    serving.board.serve(vec![stop.requester()?], 1);
+    reload::on_hangup(args.node.file.as_ref(), &serving.board, NodeSettings::limit_of)?;
+    let print = |event| match event {
+        DeviceEvent::Status(request, status) => serving.board.show(request, 0, *status),
+        DeviceEvent::Report(report) => print_report("", &report),
+        event => log_event(&event, "", Subject::default()),
+    };
+    let ran = node.run(stop.fd(), || service::request(&stop), print);
+    print_report("", &node.report());
+    Ok(ran?)
+}

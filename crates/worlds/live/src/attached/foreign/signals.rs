@@ -1,0 +1,98 @@
+//! Interrupts of the device: eventfds that it signals.
+
+use crate::poller::Poller;
+use pcie::endpoint::Endpoint;
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use vfio_user::client::{Device, Error};
+use wire::vfio_user::irq_index;
+
+/// How the device interrupts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    #[default]
+    None,
+    Intx,
+    Msix,
+}
+
+/// The eventfds of the device.
+#[derive(Default)]
+pub(super) struct Signals {
+    /// Whether the device has an interrupt pin.
+    pub has_pin: bool,
+    /// What the host has enabled.
+    pub wanted: Kind,
+    /// Whether INTx is asserted.
+    pub asserted: bool,
+    kind: Kind,
+    fds: Vec<OwnedFd>,
+    /// Signalled interrupts that the endpoint has not got.
+    pending: Vec<u16>,
+}
+
+impl Signals {
+    /// Forgets interrupts: the function was reset.
+    pub(super) fn reset(&mut self) {
+        self.pending.clear();
+        (self.asserted, self.wanted) = (false, Kind::None);
+    }
+
+    /// Takes what the device has signalled. Returns whether there was anything.
+    pub(super) fn collect(&mut self, poller: &Poller) -> bool {
+        let is_signalled =
+            |fd: &OwnedFd| poller.take_ready(fd) && rustix::io::read(fd, &mut [0; 8]).is_ok();
+        let signalled = (0..).zip(&self.fds).filter(|(_, fd)| is_signalled(fd));
+        let before = self.pending.len();
+        self.pending.extend(signalled.map(|(vector, _)| vector));
+        self.pending.len() > before
+    }
+
+    /// Passes interrupts on to the endpoint.
+    pub(super) fn deliver(&mut self, endpoint: &mut Endpoint) {
+        for vector in self.pending.drain(..) {
+            match self.wanted {
+                Kind::Msix => endpoint.interrupt(vector),
+                Kind::Intx => {
+                    self.asserted = true;
+                    endpoint.set_intx(true);
+                }
+                Kind::None => {}
+            }
+        }
+    }
+
+    /// Gives the device the eventfds of what the host has enabled, and takes earlier ones back.
+    pub(super) fn apply(&mut self, device: &mut Device, poller: &Poller) -> Result<(), Error> {
+        if self.wanted == self.kind {
+            return Ok(());
+        }
+        if self.kind != Kind::None {
+            self.fds.iter().for_each(|fd| poller.remove(fd));
+            self.fds.clear();
+            device.request_signals(index(self.kind), &[])?;
+        }
+        self.kind = self.wanted;
+        let count = match self.kind {
+            Kind::Msix => device.vectors,
+            Kind::Intx => u32::from(self.has_pin && device.intx),
+            Kind::None => 0,
+        };
+        let watched = || {
+            let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+            poller.add(&fd, false).map(|()| fd)
+        };
+        let fds = (0..count).map(|_| watched()).collect::<io::Result<_>>();
+        self.fds = fds.map_err(|error| device.channel().error(error.to_string()))?;
+        let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
+        if fds.is_empty() { Ok(()) } else { device.request_signals(index(self.kind), &fds) }
+    }
+}
+
+fn index(kind: Kind) -> u32 {
+    match kind {
+        Kind::Msix => irq_index::MSIX,
+        Kind::Intx | Kind::None => irq_index::INTX,
+    }
+}
