@@ -161,7 +161,10 @@ impl ForeignDevice {
         }
         self.accesses.forget();
         self.signals.reset();
-        self.device.request_reset().map(drop)
+        if let Some(id) = self.device.request_reset()? {
+            self.accesses.expect_reset(id);
+        }
+        Ok(())
     }
 
     /// Carries out DMA commands of the device. Returns whether there was any.
@@ -176,7 +179,8 @@ impl ForeignDevice {
             }
             any = true;
             let access = request.access;
-            if !self.endpoint.is_bus_master() {
+            // What the device sent before its reset is not carried out after it.
+            if !self.endpoint.is_bus_master() || self.accesses.is_resetting() {
                 self.device.channel().answer_dma(&request, Err(Errno::PERM));
             } else if let Some(data) = request.data.clone() {
                 let wraps = access.address.checked_add(access.count).is_none();
@@ -207,7 +211,7 @@ impl ForeignDevice {
             if !received {
                 // The device sent its writes before it signalled: no interrupt passes one.
                 if self.waiting.is_none() && !self.device.channel().is_held() {
-                    self.signals.deliver(&mut self.endpoint);
+                    moved |= self.signals.deliver(&mut self.endpoint);
                 }
                 break;
             }

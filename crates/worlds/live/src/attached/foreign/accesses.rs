@@ -30,6 +30,7 @@ enum Sent {
     /// A part of a read: the number of the read, the offset in it, and the message.
     Read(u64, usize, RegionAccess),
     Write,
+    Reset,
 }
 
 /// Accesses under way.
@@ -39,6 +40,8 @@ pub(super) struct Accesses {
     /// Reads of the host since the last reset.
     reads: BTreeMap<u64, Read>,
     next_read: u64,
+    /// Resets without a reply.
+    resets: usize,
 }
 
 impl Accesses {
@@ -85,6 +88,17 @@ impl Accesses {
         Ok(())
     }
 
+    /// A reset was sent with this ID.
+    pub(super) fn expect_reset(&mut self, id: u16) {
+        self.sent.insert(id, Sent::Reset);
+        self.resets += 1;
+    }
+
+    /// Whether the device has not yet replied to a reset.
+    pub(super) fn is_resetting(&self) -> bool {
+        self.resets > 0
+    }
+
     /// Ignores the reply with this ID.
     pub(super) fn ignore(&mut self, id: u16) {
         self.sent.insert(id, Sent::Write);
@@ -107,8 +121,12 @@ impl Accesses {
                 self.complete(endpoint, number, at, &bytes);
                 Ok(())
             }
+            (Some(Sent::Reset), Ok(_)) => {
+                self.resets -= 1;
+                Ok(())
+            }
             // Without them the device is not usable.
-            (None, Err(errno)) => {
+            (Some(Sent::Reset) | None, Err(errno)) => {
                 let why = format!("refused a reset or interrupts: errno {errno}");
                 Err(device.channel().error(why))
             }

@@ -27,16 +27,18 @@ pub(super) struct Signals {
     /// Whether INTx is asserted.
     pub asserted: bool,
     kind: Kind,
+    /// Whether the device was reset since it got the eventfds.
+    stale: bool,
     fds: Vec<OwnedFd>,
     /// Signalled interrupts that the endpoint has not got.
     pending: Vec<u16>,
 }
 
 impl Signals {
-    /// Forgets interrupts: the function was reset.
+    /// Forgets interrupts: the function was reset. A device may forget its eventfds too.
     pub(super) fn reset(&mut self) {
         self.pending.clear();
-        (self.asserted, self.wanted) = (false, Kind::None);
+        (self.asserted, self.wanted, self.stale) = (false, Kind::None, true);
     }
 
     /// Takes what the device has signalled. Returns whether there was anything.
@@ -49,8 +51,9 @@ impl Signals {
         self.pending.len() > before
     }
 
-    /// Passes interrupts on to the endpoint.
-    pub(super) fn deliver(&mut self, endpoint: &mut Endpoint) {
+    /// Passes interrupts on to the endpoint. Returns whether there was any.
+    pub(super) fn deliver(&mut self, endpoint: &mut Endpoint) -> bool {
+        let any = !self.pending.is_empty();
         for vector in self.pending.drain(..) {
             match self.wanted {
                 Kind::Msix => endpoint.interrupt(vector),
@@ -61,11 +64,13 @@ impl Signals {
                 Kind::None => {}
             }
         }
+        any
     }
 
     /// Gives the device the eventfds of what the host has enabled, and takes earlier ones back.
     pub(super) fn apply(&mut self, device: &mut Device, poller: &Poller) -> Result<(), Error> {
-        if self.wanted == self.kind {
+        let stale = std::mem::take(&mut self.stale);
+        if self.wanted == self.kind && !stale {
             return Ok(());
         }
         if self.kind != Kind::None {
