@@ -30,7 +30,7 @@ impl Function for Thermometer {
                     Some(limit) if self.1 > u32::from_le_bytes(*limit) => self.0.interrupt(0),
                     _ => {}
                 },
-                Event::ReadDone { .. } | Event::Reset(_) => {}
+                Event::ReadDone { .. } | Event::Reset(_) | Event::Foreign(_) => {}
             }
         }
     }

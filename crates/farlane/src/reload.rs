@@ -40,12 +40,12 @@ pub fn on_hangup(
 
 fn apply(changes: Changes, board: &Board, each: impl Fn(Option<Rate>) -> Option<Rate>) {
     let Changes { log_level, rate_limit, traces, later } = changes;
-    log::set_level(log_level);
     board.set_rate_limit(rate_limit, each(rate_limit));
     if let Some(on) = traces {
         board.switch_trace(if on { TraceSwitch::Start } else { TraceSwitch::Stop });
     }
     later.into_iter().for_each(warning);
+    log::set_level(log_level);
     let limit = rate_limit.map_or("none".to_owned(), |rate| rate.to_string());
     note(format_args!("read the file of the node again; rate limit: {limit}"));
 }

@@ -176,9 +176,9 @@ pub fn run(args: &Args) -> Outcome {
     }
     info!("sandbox: {restrictions}");
     info!("ready");
-    service::ready(&format!("offers endpoints: {}", node.sockets().len()));
     serving.board.serve(vec![stop.requester()?], 1);
     reload::on_hangup(args.node.file.as_ref(), &serving.board, NodeSettings::limit_of)?;
+    service::ready(&format!("offers endpoints: {}", node.sockets().len()));
     let control = || {
         args.trace.switch(&tracer, &stop);
         service::request(&stop)

@@ -106,9 +106,9 @@ pub fn run(args: &Args) -> Outcome {
     info!("sandbox: {restrictions}");
     let listening = format!("listening on {}", node.addresses()?);
     info!("{listening}");
-    service::ready(&listening);
     serving.board.serve(vec![stop.requester()?], 1);
     reload::on_hangup(args.node.file.as_ref(), &serving.board, NodeSettings::limit_of)?;
+    service::ready(&listening);
     let control = || {
         args.trace.switch(&tracer, &stop);
         service::request(&stop)

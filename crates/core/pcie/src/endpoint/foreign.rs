@@ -126,10 +126,12 @@ impl Foreign {
         let class = usize::from(register::REVISION)..usize::from(register::REVISION) + 4;
         let subsystem =
             usize::from(register::SUBSYSTEM_VENDOR)..usize::from(register::SUBSYSTEM) + 2;
-        let pin = usize::from(register::INTERRUPT_PIN)..usize::from(register::INTERRUPT_PIN) + 1;
-        for bytes in [id, class, subsystem, pin] {
+        for bytes in [id, class, subsystem] {
             config.set(bytes.start as u16, &self.image[bytes]);
         }
+        // The only interrupt message is that of INTA.
+        let pin = self.image[usize::from(register::INTERRUPT_PIN)].min(1);
+        config.set(register::INTERRUPT_PIN, &[pin]);
         config.make_rw(register::COMMAND, &[0x46, 0x05]);
         config.make_rw(register::INTERRUPT_LINE, &[0xff]);
         for (number, bar) in layout.bars.iter().enumerate().filter(|(_, bar)| bar.size > 0) {

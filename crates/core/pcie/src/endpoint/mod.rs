@@ -131,12 +131,12 @@ pub enum ForeignEvent {
         /// Identifies the read.
         token: ConfigToken,
     },
-    /// A write of a byte of configuration space that belongs to the device.
+    /// A write of configuration space that belongs to the device.
     ConfigWrite {
         /// Byte offset.
         offset: u16,
-        /// The byte.
-        byte: u8,
+        /// The bytes, 1 to 4.
+        data: Bytes,
     },
     /// The command register, or the enabling or the mask of MSI-X, may have changed.
     Configured,
@@ -345,6 +345,11 @@ impl Endpoint {
     /// number.
     pub fn posted_backlog(&self) -> usize {
         self.out.payload(Class::Posted)
+    }
+
+    /// Number of posted packets queued for the link.
+    pub fn posted_packets(&self) -> usize {
+        self.out.len(Class::Posted)
     }
 
     /// Payload bytes of all posted writes since the start.

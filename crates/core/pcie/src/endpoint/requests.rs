@@ -129,11 +129,16 @@ impl Endpoint {
     /// Passes on the bytes of a double word that belong to the foreign device.
     fn write_foreign(&mut self, offset: u16, enables: u8, word: [u8; 4]) {
         let Some(foreign) = &self.settings.foreign else { return };
-        for (at, byte) in (offset..).zip(word) {
-            if enables >> (at - offset) & 1 != 0 && foreign.owns(at) {
-                let write = ForeignEvent::ConfigWrite { offset: at, byte };
+        let is_its = |at: &usize| enables >> at & 1 != 0 && foreign.owns(offset + *at as u16);
+        let mut at = 0;
+        while at < word.len() {
+            let length = (at..word.len()).take_while(is_its).count();
+            if length > 0 {
+                let data = Bytes::copy_from_slice(&word[at..at + length]);
+                let write = ForeignEvent::ConfigWrite { offset: offset + at as u16, data };
                 self.events.push_back(Event::Foreign(write));
             }
+            at += length.max(1);
         }
     }
 

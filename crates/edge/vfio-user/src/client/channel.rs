@@ -112,8 +112,8 @@ pub struct Channel {
     /// The command that [`exchange`](Self::exchange) waits for; `reply` is the reply or the errno.
     asked: Option<Sent>,
     reply: Option<Result<Reply, u32>>,
-    /// Replies to commands of the server that the socket has not yet accepted.
-    outbox: VecDeque<Outgoing>,
+    /// Messages that the socket has not yet accepted, and whether they are replies to the server.
+    outbox: VecDeque<(Outgoing, bool)>,
     /// Memory for DMA commands; `None`: the caller carries them out.
     memory: Option<Rc<HostMemory>>,
     /// Closes descriptors from the server in another thread, because closing can block.
@@ -191,7 +191,8 @@ impl Channel {
 
     /// Whether the socket is not read until DMA commands are answered or replies are sent.
     pub fn is_held(&self) -> bool {
-        self.outbox.len() >= BATCH || self.unanswered >= MAX_DEFERRED
+        let replies = self.outbox.iter().filter(|(_, is_reply)| *is_reply);
+        self.unanswered >= MAX_DEFERRED || replies.take(BATCH).count() == BATCH
     }
 
     /// Whether messages wait for room in the socket; [`service`](Self::service) tries again.
@@ -211,7 +212,7 @@ impl Channel {
     }
 
     /// Answers a DMA command; `result` has the bytes read, or none for a write.
-    pub fn answer_dma(&mut self, request: &DmaRequest, result: Result<&[u8], Errno>) {
+    pub fn answer_dma(&mut self, request: DmaRequest, result: Result<&[u8], Errno>) {
         self.unanswered -= 1;
         let payload = result.map(|data| {
             let mut reply = Vec::with_capacity(DmaAccess::LENGTH + data.len());
@@ -265,7 +266,7 @@ impl Channel {
         let copies: Result<Vec<OwnedFd>, _> =
             fds.iter().map(|fd| fd.try_clone_to_owned()).collect();
         let fds = copies.map_err(|error| self.fail(command, error))?;
-        self.outbox.push_back(Outgoing { bytes, fds });
+        self.outbox.push_back((Outgoing { bytes, fds }, false));
         self.flush().map_err(|why| self.fail(command, why).silent())?;
         // The rest of the message is sent during the wait for the reply.
         Ok(sent)
@@ -274,14 +275,15 @@ impl Channel {
     /// Handles received messages without waiting. Returns whether there was a message.
     pub fn service(&mut self) -> Result<bool, Error> {
         let oldest = self.oldest();
-        if let Some(late) = oldest.filter(|sent| (self.now)() > sent.until) {
-            return Err(self.late(late.command));
-        }
-        self.step().map_err(|why| match (why, oldest) {
+        let any = self.step().map_err(|why| match (why, oldest) {
             (Stop::Closed(closed), None) => self.error(closed),
             (Stop::Closed(closed), Some(sent)) => self.fail(sent.command, closed),
             (Stop::Lie(error), _) => error,
-        })
+        })?;
+        // The reply may have arrived while this process did not run, or wait behind DMA commands.
+        let waits = any || self.unanswered >= MAX_DEFERRED;
+        let late = self.oldest().filter(|sent| !waits && (self.now)() > sent.until);
+        late.map_or(Ok(any), |late| Err(self.late(late.command)))
     }
 
     /// Handles messages until `done` returns true. Fails if the reply to `sent` is late.
@@ -336,7 +338,7 @@ impl Channel {
             let sent = match self.connection.blocked() {
                 true => self.connection.resume(),
                 false => match self.outbox.pop_front() {
-                    Some(message) => self.connection.send(message),
+                    Some((message, _)) => self.connection.send(message),
                     None => return Ok(()),
                 },
             };
@@ -434,7 +436,7 @@ impl Channel {
             }
         };
         if !header.no_reply {
-            self.outbox.push_back(Outgoing::new(bytes));
+            self.outbox.push_back((Outgoing::new(bytes), true));
         }
     }
 }

@@ -349,29 +349,37 @@ impl Device {
         self.resets.then(|| request(&mut self.channel)).transpose()
     }
 
-    /// Assigns eventfds to the interrupts of a type without waiting, or removes them if there are
-    /// none.
+    /// Assigns eventfds to the interrupts of a type without waiting.
     pub fn request_signals(&mut self, index: u32, fds: &[BorrowedFd<'_>]) -> Result<(), Error> {
-        let mut send = |data, start, some: &[BorrowedFd<'_>]| {
-            let (action, count) = (IrqAction::Trigger, some.len() as u32);
-            let mut bytes = Vec::new();
-            IrqSet { data, action, index, start, count }.encode(&mut bytes);
-            self.channel.request(Command::DeviceSetIrqs, &bytes, some).map(drop)
-        };
-        if fds.is_empty() {
-            return send(IrqData::None, 0, fds);
+        for (part, some) in fds.chunks(self.most_fds).enumerate() {
+            let start = (part * self.most_fds) as u32;
+            self.request_irqs(IrqData::Eventfd, IrqAction::Trigger, (index, start), some)?;
         }
-        let parts = fds.chunks(self.most_fds).enumerate();
-        let mut parts = parts.map(|(part, some)| ((part * self.most_fds) as u32, some));
-        parts.try_for_each(|(start, some)| send(IrqData::Eventfd, start, some))
+        Ok(())
+    }
+
+    /// Takes the eventfds of a type back, without waiting.
+    pub fn request_no_signals(&mut self, index: u32) -> Result<u16, Error> {
+        self.request_irqs(IrqData::None, IrqAction::Trigger, (index, 0), &[])
+    }
+
+    fn request_irqs(
+        &mut self,
+        data: IrqData,
+        action: IrqAction,
+        (index, start): (u32, u32),
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<u16, Error> {
+        let mut bytes = Vec::new();
+        // Unmasking INTx needs no descriptor.
+        let count = if action == IrqAction::Unmask { 1 } else { fds.len() as u32 };
+        IrqSet { data, action, index, start, count }.encode(&mut bytes);
+        self.channel.request(Command::DeviceSetIrqs, &bytes, fds)
     }
 
     /// Unmasks INTx without waiting: the server masks it at each interrupt.
     pub fn request_unmask(&mut self) -> Result<u16, Error> {
-        let mut bytes = Vec::new();
-        let (action, index) = (IrqAction::Unmask, irq_index::INTX);
-        IrqSet { data: IrqData::None, action, index, start: 0, count: 1 }.encode(&mut bytes);
-        self.channel.request(Command::DeviceSetIrqs, &bytes, &[])
+        self.request_irqs(IrqData::None, IrqAction::Unmask, (irq_index::INTX, 0), &[])
     }
 
     /// Writes `count` bytes of a region, 1 to 8, little endian. `offset` is in bytes. The reply is

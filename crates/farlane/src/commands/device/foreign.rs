@@ -3,7 +3,7 @@
 use super::{Args, addresses, log_event};
 use crate::key_args::follow;
 use crate::log::Subject;
-use crate::node::{listeners, print_report};
+use crate::node::{listeners, print_report, raise_descriptor_limit};
 use crate::output::wrong_usage;
 use crate::sandbox_args::needs_of;
 use crate::signals::stop_on_signals;
@@ -24,6 +24,8 @@ pub(super) fn run(args: &Args, socket: &Path) -> Outcome {
         return wrong_usage("--vfio-user-endpoint: expected one --listen");
     };
     let options = args.node.settings_for(own)?;
+    // One for each interrupt vector.
+    raise_descriptor_limit();
     let stop = stop_on_signals()?;
     let reserve = |address| ReservedAddress::new(address, options.links()?);
     let reserved = own.iter().map(reserve).collect::<Result<_, _>>()?;
@@ -46,9 +48,9 @@ pub(super) fn run(args: &Args, socket: &Path) -> Outcome {
     info!("sandbox: {restrictions}");
     let listening = format!("listening on {}", node.addresses()?);
     info!("{listening}");
-    service::ready(&listening);
     serving.board.serve(vec![stop.requester()?], 1);
     reload::on_hangup(args.node.file.as_ref(), &serving.board, NodeSettings::limit_of)?;
+    service::ready(&listening);
     let print = |event| match event {
         DeviceEvent::Status(request, status) => serving.board.show(request, 0, *status),
         DeviceEvent::Report(report) => print_report("", &report),

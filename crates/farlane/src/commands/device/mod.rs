@@ -243,7 +243,6 @@ pub fn run(args: &Args) -> Outcome {
         info!("{line}");
         listening.push(line);
     }
-    service::ready(&listening.join("; "));
     let print = |number, event| {
         let name = controller(several, number);
         match event {
@@ -267,6 +266,7 @@ pub fn run(args: &Args) -> Outcome {
     reload::on_hangup(args.node.file.as_ref(), &serving.board, move |rate| {
         NodeSettings::limit_of(rate.map(|rate| rate.shared_by(shares)))
     })?;
+    service::ready(&listening.join("; "));
     let mut ways = Vec::new();
     if connections.is_some() {
         let first = nodes.pop().expect("one controller");

@@ -115,14 +115,14 @@ impl ForeignDevice {
                 let place = (region_index::CONFIG, offset.into());
                 accesses.read(device, place, 4, Answered::Config(token))
             }
-            Event::Foreign(ForeignEvent::ConfigWrite { offset, byte }) => {
-                accesses.write(device, (region_index::CONFIG, offset.into()), &[byte])
+            Event::Foreign(ForeignEvent::ConfigWrite { offset, data }) => {
+                accesses.write(device, (region_index::CONFIG, offset.into()), &data)
             }
             Event::Foreign(ForeignEvent::Configured) => self.configured(),
             Event::ReadDone { id, result } => {
                 let Some(request) = self.reads.remove(&id) else { return Ok(()) };
                 let result = result.as_deref().map_err(errno);
-                device.channel().answer_dma(&request, result);
+                device.channel().answer_dma(request, result);
                 Ok(())
             }
             Event::Reset(_) => self.reset(),
@@ -136,7 +136,7 @@ impl ForeignDevice {
         }
         self.endpoint.set_intx(false);
         let id = self.device.request_unmask()?;
-        // A device that does not mask INTx may know nothing of it.
+        // A device that does not mask INTx may refuse it.
         self.accesses.ignore(id);
         Ok(())
     }
@@ -157,12 +157,17 @@ impl ForeignDevice {
     fn reset(&mut self) -> Result<(), Error> {
         let reads = std::mem::take(&mut self.reads).into_values();
         for request in reads.chain(self.waiting.take()) {
-            self.device.channel().answer_dma(&request, Err(Errno::FAULT));
+            self.device.channel().answer_dma(request, Err(Errno::FAULT));
         }
         self.accesses.forget();
         self.signals.reset();
-        if let Some(id) = self.device.request_reset()? {
-            self.accesses.expect_reset(id);
+        match self.device.request_reset()? {
+            Some(id) => self.accesses.expect_reset(id),
+            // Without a reset, the device is at least no bus master.
+            None => {
+                let place = (region_index::CONFIG, register::COMMAND.into());
+                self.accesses.write(&mut self.device, place, &[0, 0])?;
+            }
         }
         Ok(())
     }
@@ -181,12 +186,12 @@ impl ForeignDevice {
             let access = request.access;
             // What the device sent before its reset is not carried out after it.
             if !self.endpoint.is_bus_master() || self.accesses.is_resetting() {
-                self.device.channel().answer_dma(&request, Err(Errno::PERM));
+                self.device.channel().answer_dma(request, Err(Errno::PERM));
             } else if let Some(data) = request.data.clone() {
                 let wraps = access.address.checked_add(access.count).is_none();
                 self.endpoint.dma_write(access.address, data);
                 let result = if wraps { Err(Errno::FAULT) } else { Ok(&[][..]) };
-                self.device.channel().answer_dma(&request, result);
+                self.device.channel().answer_dma(request, result);
             } else {
                 let id = self.next_read;
                 self.next_read += 1;
@@ -203,20 +208,25 @@ impl ForeignDevice {
         let mut moved = self.signals.collect(poller);
         for _ in 0..MAX_ROUNDS {
             let received = self.device.channel().service()?;
-            while let Some((id, answer)) = self.device.channel().next_answer() {
+            // DMA first: a read that the device answers later shows what it has written before.
+            moved |= self.take_dma() | received;
+            while self.waiting.is_none()
+                && let Some((id, answer)) = self.device.channel().next_answer()
+            {
                 moved = true;
                 self.accesses.answer(&mut self.device, &mut self.endpoint, id, answer)?;
             }
-            moved |= self.take_dma() | received;
             if !received {
                 // The device sent its writes before it signalled: no interrupt passes one.
-                if self.waiting.is_none() && !self.device.channel().is_held() {
+                if self.accesses.is_resetting() {
+                    self.signals.forget();
+                } else if self.waiting.is_none() && !self.device.channel().is_held() {
                     moved |= self.signals.deliver(&mut self.endpoint);
                 }
                 break;
             }
         }
-        self.signals.apply(&mut self.device, poller)?;
+        self.signals.apply(&mut self.device, &mut self.accesses, poller)?;
         self.take_events();
         Ok(moved)
     }
@@ -244,7 +254,8 @@ impl Function for ForeignDevice {
     }
 
     fn ready(&self) -> Ready {
-        let ready = self.endpoint.ready();
+        // A run would become thousands of messages.
+        let ready = self.endpoint.ready().with_runs(false);
         match self.accesses.under_way() < MAX_ACCESSES {
             true => ready,
             false => ready.with(Class::NonPosted, false).with(Class::Posted, false),

@@ -35,17 +35,23 @@ pub fn serve<A: Attached>(
         }
     }
     let ran = loop {
+        // One wake-up may stand for several requests.
         match control() {
             Control::Serve => {}
             Control::Report => {
                 let reports = nodes.iter().map(DeviceNode::report).enumerate();
                 reports.for_each(|(number, report)| emit(number, DeviceEvent::Report(report)));
+                continue;
             }
             Control::Status(request) => {
                 let all = nodes.iter().map(DeviceNode::status).map(Box::new).enumerate();
                 all.for_each(|(number, status)| emit(number, DeviceEvent::Status(request, status)));
+                continue;
             }
-            Control::RateLimit(rate) => nodes.iter_mut().for_each(|node| node.set_rate_limit(rate)),
+            Control::RateLimit(rate) => {
+                nodes.iter_mut().for_each(|node| node.set_rate_limit(rate));
+                continue;
+            }
             Control::Stop => break drain(nodes, several.as_mut(), wake, &mut emit),
         }
         if let Err(error) = step(nodes, several.as_mut(), None, &mut emit) {

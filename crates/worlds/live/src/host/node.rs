@@ -288,13 +288,21 @@ impl HostNode {
         emit: &mut impl FnMut(HostEvent),
     ) -> io::Result<()> {
         loop {
+            // One wake-up may stand for several requests.
             match control() {
                 Control::Serve => {}
-                Control::Report => emit(HostEvent::Report(self.report())),
+                Control::Report => {
+                    emit(HostEvent::Report(self.report()));
+                    continue;
+                }
                 Control::Status(request) => {
                     emit(HostEvent::Status(request, Box::new(self.status())));
+                    continue;
                 }
-                Control::RateLimit(rate) => self.machine.attached_mut().set_rate_limit(rate),
+                Control::RateLimit(rate) => {
+                    self.machine.attached_mut().set_rate_limit(rate);
+                    continue;
+                }
                 Control::Stop => return Ok(()),
             }
             let (moved, timer) = self.turn(lines, emit)?;

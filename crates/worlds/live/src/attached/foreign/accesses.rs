@@ -125,7 +125,7 @@ impl Accesses {
                 self.resets -= 1;
                 Ok(())
             }
-            // Without them the device is not usable.
+            // A device without resets or interrupts is not usable.
             (Some(Sent::Reset) | None, Err(errno)) => {
                 let why = format!("refused a reset or interrupts: errno {errno}");
                 Err(device.channel().error(why))

@@ -1,12 +1,18 @@
 //! Interrupts of the device: eventfds that it signals.
 
+use super::accesses::Accesses;
 use crate::poller::Poller;
 use pcie::endpoint::Endpoint;
 use rustix::event::{EventfdFlags, eventfd};
-use std::io;
+use rustix::io::ReadWriteFlags;
+use std::collections::BTreeSet;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use vfio_user::client::{Device, Error};
 use wire::vfio_user::irq_index;
+
+/// With this number of packets for the host, interrupts wait.
+const MAX_POSTED: usize = 256;
 
 /// How the device interrupts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,20 +37,24 @@ pub(super) struct Signals {
     stale: bool,
     fds: Vec<OwnedFd>,
     /// Signalled interrupts that the endpoint has not got.
-    pending: Vec<u16>,
+    pending: BTreeSet<u16>,
 }
 
 impl Signals {
-    /// Forgets interrupts: the function was reset. A device may forget its eventfds too.
-    pub(super) fn reset(&mut self) {
+    /// Forgets interrupts from before a reset.
+    pub(super) fn forget(&mut self) {
         self.pending.clear();
+    }
+
+    /// The function was reset. A device may forget its eventfds then.
+    pub(super) fn reset(&mut self) {
+        self.forget();
         (self.asserted, self.wanted, self.stale) = (false, Kind::None, true);
     }
 
     /// Takes what the device has signalled. Returns whether there was anything.
     pub(super) fn collect(&mut self, poller: &Poller) -> bool {
-        let is_signalled =
-            |fd: &OwnedFd| poller.take_ready(fd) && rustix::io::read(fd, &mut [0; 8]).is_ok();
+        let is_signalled = |fd: &OwnedFd| poller.take_ready(fd) && take(fd);
         let signalled = (0..).zip(&self.fds).filter(|(_, fd)| is_signalled(fd));
         let before = self.pending.len();
         self.pending.extend(signalled.map(|(vector, _)| vector));
@@ -53,8 +63,11 @@ impl Signals {
 
     /// Passes interrupts on to the endpoint. Returns whether there was any.
     pub(super) fn deliver(&mut self, endpoint: &mut Endpoint) -> bool {
-        let any = !self.pending.is_empty();
-        for vector in self.pending.drain(..) {
+        let mut any = false;
+        while endpoint.posted_packets() < MAX_POSTED
+            && let Some(vector) = self.pending.pop_first()
+        {
+            any = true;
             match self.wanted {
                 Kind::Msix => endpoint.interrupt(vector),
                 Kind::Intx => {
@@ -68,15 +81,21 @@ impl Signals {
     }
 
     /// Gives the device the eventfds of what the host has enabled, and takes earlier ones back.
-    pub(super) fn apply(&mut self, device: &mut Device, poller: &Poller) -> Result<(), Error> {
+    pub(super) fn apply(
+        &mut self,
+        device: &mut Device,
+        accesses: &mut Accesses,
+        poller: &Poller,
+    ) -> Result<(), Error> {
         let stale = std::mem::take(&mut self.stale);
         if self.wanted == self.kind && !stale {
             return Ok(());
         }
-        if self.kind != Kind::None {
+        if !self.fds.is_empty() {
             self.fds.iter().for_each(|fd| poller.remove(fd));
             self.fds.clear();
-            device.request_signals(index(self.kind), &[])?;
+            // Some devices know no way back, and signal closed eventfds.
+            accesses.ignore(device.request_no_signals(index(self.kind))?);
         }
         self.kind = self.wanted;
         let count = match self.kind {
@@ -93,6 +112,15 @@ impl Signals {
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
         if fds.is_empty() { Ok(()) } else { device.request_signals(index(self.kind), &fds) }
     }
+}
+
+/// Takes the count of an eventfd. The device shares the file, so it could make a plain read(2) wait:
+/// RWF_NOWAIT (preadv2(2)) does not.
+fn take(fd: &OwnedFd) -> bool {
+    let mut count = [0; 8];
+    let into = &mut [IoSliceMut::new(&mut count)];
+    // The present position, which eventfds do not have.
+    rustix::io::preadv2(fd, into, u64::MAX, ReadWriteFlags::NOWAIT).is_ok()
 }
 
 fn index(kind: Kind) -> u32 {
