@@ -173,7 +173,10 @@ impl Device {
         for index in 0..=region_index::CONFIG {
             self.look_at_region(index, doorbells)?;
         }
-        self.intx = info.num_irqs > irq_index::INTX && self.signals(irq_index::INTX)? > 0;
+        // Host software of the client with memory uses MSI-X only.
+        if self.memory.is_none() && info.num_irqs > irq_index::INTX {
+            self.intx = self.signals(irq_index::INTX)? > 0;
+        }
         if info.num_irqs > irq_index::MSIX {
             self.vectors = self.signals(irq_index::MSIX)?;
         }
