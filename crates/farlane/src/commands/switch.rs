@@ -1,21 +1,19 @@
 //! `farlane switch`: a switch node between a host and device nodes.
 
 use super::{Failure, Outcome};
-use crate::commands::device::log_event;
+use crate::commands::device::serve_alone;
 use crate::fault_args::NodeFaultArgs;
 use crate::key_args::follow;
-use crate::log::{LogArgs, Subject};
+use crate::log::LogArgs;
 use crate::node::{NodeArgs, check_links, instance, listeners, listening_on, print_report};
 use crate::observe_args::ObserveArgs;
 use crate::output::caught;
-use crate::reload;
 use crate::sandbox_args::{SandboxArgs, needs_of, ports};
 use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
-use live::device::DeviceEvent;
 use live::net::{Address, Peer, ReservedAddress};
-use live::{Clock, DeviceNode, NodeSettings, wait_for_links};
+use live::{Clock, DeviceNode, wait_for_links};
 use tracing::info;
 use wire::frame::Role;
 use wire::trace::NodeRole;
@@ -104,21 +102,11 @@ pub fn run(args: &Args) -> Outcome {
     let links = node.attached_mut().links_mut().identities();
     links.iter().for_each(|line| info!("{line}"));
     info!("sandbox: {restrictions}");
-    let listening = format!("listening on {}", node.addresses()?);
-    info!("{listening}");
-    serving.board.serve(vec![stop.requester()?], 1);
-    reload::on_hangup(args.node.file.as_ref(), &serving.board, NodeSettings::limit_of)?;
-    service::ready(&listening);
     let control = || {
         args.trace.switch(&tracer, &stop);
         service::request(&stop)
     };
-    let print = |event| match event {
-        DeviceEvent::Status(request, status) => serving.board.show(request, 0, *status),
-        DeviceEvent::Report(report) => print_report("", &report),
-        event => log_event(&event, "", Subject::default()),
-    };
-    let ran = node.run(stop.fd(), control, print);
+    let ran = serve_alone(&mut node, &args.node, &serving.board, &stop, control);
     let traced = args.trace.close(&tracer);
     print_report("", &node.report());
     ran?;

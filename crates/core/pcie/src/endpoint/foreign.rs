@@ -34,7 +34,7 @@ pub struct Foreign {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignError {
     /// The header is not of type 0 (a bridge, for example). Has the header type.
-    #[error("header type {0:#04x}: expected 0x00, a function that is no bridge")]
+    #[error("header type {0:#04x}: expected 0x00 (not a bridge)")]
     HeaderType(u8),
     /// The list of capabilities is a loop, or leaves configuration space.
     #[error("invalid list of capabilities")]
@@ -129,7 +129,7 @@ impl Foreign {
         for bytes in [id, class, subsystem] {
             config.set(bytes.start as u16, &self.image[bytes]);
         }
-        // The only interrupt message is that of INTA.
+        // The function sends INTA only.
         let pin = self.image[usize::from(register::INTERRUPT_PIN)].min(1);
         config.set(register::INTERRUPT_PIN, &[pin]);
         config.make_rw(register::COMMAND, &[0x46, 0x05]);

@@ -170,7 +170,7 @@ impl Channel {
         self.oldest().map(|sent| sent.until)
     }
 
-    /// The oldest command without a reply that nobody waits for.
+    /// The oldest command of [`post`](Self::post) and [`request`](Self::request) without a reply.
     fn oldest(&self) -> Option<Sent> {
         let both = [self.posted.front(), self.requested.front()];
         both.into_iter().flatten().min_by_key(|sent| sent.until).copied()

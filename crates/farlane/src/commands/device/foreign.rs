@@ -1,17 +1,15 @@
 //! `farlane device --vfio-user-endpoint`: serves the device of another program.
 
-use super::{Args, addresses, log_event};
+use super::{Args, addresses, serve_alone};
 use crate::key_args::follow;
-use crate::log::Subject;
 use crate::node::{listeners, print_report, raise_descriptor_limit};
 use crate::output::wrong_usage;
 use crate::sandbox_args::needs_of;
+use crate::service;
 use crate::signals::stop_on_signals;
-use crate::{reload, service};
 use live::attached::ForeignDevice;
-use live::device::DeviceEvent;
 use live::net::ReservedAddress;
-use live::{Clock, DeviceNode, NodeSettings};
+use live::{Clock, DeviceNode};
 use report::{Failure, Outcome};
 use std::path::Path;
 use tracing::info;
@@ -46,17 +44,8 @@ pub(super) fn run(args: &Args, socket: &Path) -> Outcome {
     let mut node = (further.into_iter().try_fold(node, DeviceNode::listening_with)?)
         .with(|node| node.in_group(args.group).with_rate_limit(options.limit()));
     info!("sandbox: {restrictions}");
-    let listening = format!("listening on {}", node.addresses()?);
-    info!("{listening}");
-    serving.board.serve(vec![stop.requester()?], 1);
-    reload::on_hangup(args.node.file.as_ref(), &serving.board, NodeSettings::limit_of)?;
-    service::ready(&listening);
-    let print = |event| match event {
-        DeviceEvent::Status(request, status) => serving.board.show(request, 0, *status),
-        DeviceEvent::Report(report) => print_report("", &report),
-        event => log_event(&event, "", Subject::default()),
-    };
-    let ran = node.run(stop.fd(), || service::request(&stop), print);
+    let control = || service::request(&stop);
+    let ran = serve_alone(&mut node, &args.node, &serving.board, &stop, control);
     print_report("", &node.report());
-    Ok(ran?)
+    ran
 }

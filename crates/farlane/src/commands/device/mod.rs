@@ -18,14 +18,16 @@ use crate::service;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use clap::{ArgGroup, value_parser};
-use live::attached::{Notice, QUEUES, drive_settings};
+use live::attached::{Attached, Notice, QUEUES, drive_settings};
 use live::device::{DeviceEvent, serve};
 use live::net::{Address, Remote, ReservedAddress};
 use live::{Clock, Control, DeviceNode, NodeSettings, NvmeDrive, Stop};
 use nvme::{MAX_QUEUES, NamespaceAccess};
+use observe::Board;
 use parts::FurtherThreads;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use switch::push_store::CAPACITY;
 use switch::tunnel::{Cause, LEASE, Settings};
@@ -307,8 +309,30 @@ fn controller(several: bool, number: usize) -> String {
     if several { format!("controller {}: ", number + 1) } else { String::new() }
 }
 
+/// Serves with one node until `control` stops it: makes it known, answers requests for its state,
+/// and reads its file again on SIGHUP.
+pub(crate) fn serve_alone<A: Attached>(
+    node: &mut DeviceNode<A>,
+    args: &NodeArgs,
+    board: &Arc<Board>,
+    stop: &Stop,
+    control: impl FnMut() -> Control,
+) -> Outcome {
+    let listening = format!("listening on {}", node.addresses()?);
+    info!("{listening}");
+    board.serve(vec![stop.requester()?], 1);
+    reload::on_hangup(args.file.as_ref(), board, NodeSettings::limit_of)?;
+    service::ready(&listening);
+    let print = |event| match event {
+        DeviceEvent::Status(request, status) => board.show(request, 0, *status),
+        DeviceEvent::Report(report) => print_report("", &report),
+        event => log_event(&event, "", Subject::default()),
+    };
+    Ok(node.run(stop.fd(), control, print)?)
+}
+
 /// Writes an event, except for reports, to the log; `name` begins the message.
-pub(crate) fn log_event(event: &DeviceEvent, name: &str, subject: Subject<'_>) {
+fn log_event(event: &DeviceEvent, name: &str, subject: Subject<'_>) {
     let subject = Subject { peer: peer(event), ..subject };
     log::event(level(event), subject, format_args!("{name}{}", line(event)));
 }
